@@ -71,7 +71,7 @@ func (d *decoder) kind(v reflect.Value) {
 		}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			panic(fmt.Sprintf("strict.Unmarshal: %v: only string keys are supported", t))
+			panic(fmt.Sprintf("strict: %v: only string keys are supported", t))
 		}
 		if null {
 			d.skip()
@@ -111,7 +111,7 @@ func scalar(t reflect.Type) string {
 	case k >= reflect.Uint && k <= reflect.Uint64:
 		return "a whole number of at least 0"
 	}
-	panic(fmt.Sprintf("strict.Unmarshal: %v cannot be decoded from JSON", t))
+	panic(fmt.Sprintf("strict: %v cannot be decoded from JSON", t))
 }
 
 // found names the JSON type of the value that starts with c.
@@ -297,7 +297,7 @@ func (d *decoder) text() string {
 	d.pos++
 	var s string
 	if err := json.Unmarshal(d.data[start:d.pos], &s); err != nil {
-		panic(fmt.Sprintf("strict.Unmarshal: a string of valid JSON did not decode: %v", err))
+		panic(fmt.Sprintf("strict: a string of valid JSON did not decode: %v", err))
 	}
 	return s
 }

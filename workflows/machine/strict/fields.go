@@ -63,10 +63,10 @@ func collect(t reflect.Type, index []int, inside []reflect.Type) []field {
 		switch {
 		case tag == "-":
 		case strings.Contains(","+options+",", ",string,"):
-			panic(fmt.Sprintf("strict.Unmarshal: %v.%s: the json option \"string\" is not supported", t, f.Name))
+			panic(fmt.Sprintf("strict: %v.%s: the json option \"string\" is not supported", t, f.Name))
 		case f.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
 			if f.Type.Kind() == reflect.Pointer && !f.IsExported() {
-				panic(fmt.Sprintf("strict.Unmarshal: %v.%s: an embedded pointer to an unexported struct cannot be set", t, f.Name))
+				panic(fmt.Sprintf("strict: %v.%s: an embedded pointer to an unexported struct cannot be set", t, f.Name))
 			}
 			all = append(all, collect(embedded, at, inside)...)
 		case !f.IsExported():

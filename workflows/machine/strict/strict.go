@@ -78,25 +78,56 @@ func (e *Error) Error() string {
 //
 //workflowcheck:ignore
 func Unmarshal(data []byte, v any) error {
-	target := reflect.ValueOf(v)
-	if target.Kind() != reflect.Pointer || target.IsNil() {
-		panic(fmt.Sprintf("strict.Unmarshal: %T is not a pointer to a value", v))
+	fresh := reflect.New(destination(v).Type())
+	if problems := Partial(data, fresh.Interface()); len(problems) > 0 {
+		return &Error{Problems: problems}
 	}
+	destination(v).Set(fresh.Elem())
+	return nil
+}
+
+// Partial is Unmarshal for a caller that has more to say about the value: it stores what could be read also when there are
+// problems, so that its own findings can be reported together with these (see Merge). What could not be read is zero.
+//
+//workflowcheck:ignore
+func Partial(data []byte, v any) []Problem {
+	target := destination(v)
+	target.SetZero()
 	if p := broken(data); p != nil {
-		return &Error{Problems: []Problem{*p}}
+		return []Problem{*p}
 	}
-	fresh := reflect.New(target.Type().Elem()).Elem()
 	d := decoder{data: data}
 	d.space()
-	d.value(fresh)
-	if len(d.problems) > 0 {
-		if d.dropped > 0 {
-			d.problems = append(d.problems, Problem{Message: fmt.Sprintf("%d more problems are not listed", d.dropped)})
-		}
-		return &Error{Problems: d.problems}
+	d.value(target)
+	if d.dropped > 0 {
+		d.problems = append(d.problems, Problem{Message: fmt.Sprintf("%d more problems are not listed", d.dropped)})
 	}
-	target.Elem().Set(fresh)
-	return nil
+	return d.problems
+}
+
+// Merge adds found, what a caller found in a value that Partial left, to read, what Partial said. A finding at or below a
+// path that could not be read is left out, because it only repeats that.
+func Merge(read, found []Problem) []Problem {
+	merged := read[:len(read):len(read)]
+	for _, f := range found {
+		repeats := false
+		for _, r := range read {
+			rest, below := strings.CutPrefix(f.Path, r.Path)
+			repeats = repeats || below && (rest == "" || r.Path == "" || rest[0] == '.' || rest[0] == '[')
+		}
+		if !repeats {
+			merged = append(merged, f)
+		}
+	}
+	return merged
+}
+
+func destination(v any) reflect.Value {
+	target := reflect.ValueOf(v)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		panic(fmt.Sprintf("strict: %T is not a pointer to a value", v))
+	}
+	return target.Elem()
 }
 
 // broken finds what keeps the input from being read at all.
