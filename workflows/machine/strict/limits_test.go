@@ -50,21 +50,23 @@ func TestLimits_names_every_value_beyond_its_limits(t *testing.T) {
 		change func(*limited)
 		want   []p
 	}{
-		"nothing":             {func(*limited) {}, nil},
-		"missing":             {func(v *limited) { v.Need = " \u00a0x " }, []p{{"need", "is missing or too short; give at least 2 characters"}}},
-		"characters":          {func(v *limited) { v.Need = "äöüßé" }, nil},
-		"too long":            {func(v *limited) { v.Need = "äöüßéx" }, []p{{"need", "has 6 characters; at most 5 are allowed"}}},
-		"line feed":           {func(v *limited) { v.Need = "a\nb" }, []p{{"need", "holds the control character U+000A; remove it"}}},
-		"escape":              {func(v *limited) { v.Text = "a\x1b[0m" }, []p{{"text", "holds the control character U+001B; remove it"}}},
-		"carriage return":     {func(v *limited) { v.Text = "a\r\n" }, []p{{"text", "holds the control character U+000D; remove it"}}},
-		"bidi override":       {func(v *limited) { v.Text = "a\u202eb" }, []p{{"text", "holds the control character U+202E; remove it"}}},
-		"one of":              {func(v *limited) { v.Pick = "blue" }, []p{{"pick", `is "blue"; it must be one of red, green`}}},
-		"number":              {func(v *limited) { v.Count = -1 }, []p{{"count", "is -1; it must be between 0 and 9"}}},
-		"duration":            {func(v *limited) { v.Wait = span(0) }, []p{{"wait", "is 0s; it must be between 1s and 1m"}}},
-		"form":                {func(v *limited) { v.Word = "Ab" }, []p{{"word", "must be lower case"}}},
-		"too many":            {func(v *limited) { v.List = make([]inner, 3) }, []p{{"list", "has 3 entries; at most 2 are allowed"}}},
-		"twice":               {func(v *limited) { v.Words = []string{"a", "a"} }, []p{{"words[1]", `"a" is listed twice`}}},
-		"in an embedded part": {func(v *limited) { v.Shared0 = &Shared0{Other: "xx"} }, []p{{"other", "has 2 characters; at most 1 are allowed"}}},
+		"nothing":         {func(*limited) {}, nil},
+		"missing":         {func(v *limited) { v.Need = " \u00a0x " }, []p{{"need", "is missing or too short; give at least 2 characters"}}},
+		"characters":      {func(v *limited) { v.Need = "äöüßé" }, nil},
+		"too long":        {func(v *limited) { v.Need = "äöüßéx" }, []p{{"need", "has 6 characters; at most 5 are allowed"}}},
+		"line feed":       {func(v *limited) { v.Need = "a\nb" }, []p{{"need", "holds the control character U+000A; remove it"}}},
+		"escape":          {func(v *limited) { v.Text = "a\x1b[0m" }, []p{{"text", "holds the control character U+001B; remove it"}}},
+		"carriage return": {func(v *limited) { v.Text = "a\r\n" }, []p{{"text", "holds the control character U+000D; remove it"}}},
+		"bidi override":   {func(v *limited) { v.Text = "a\u202eb" }, []p{{"text", "holds the control character U+202E; remove it"}}},
+		"one of":          {func(v *limited) { v.Pick = "blue" }, []p{{"pick", `is "blue"; it must be one of red, green`}}},
+		"number":          {func(v *limited) { v.Count = -1 }, []p{{"count", "is -1; it must be between 0 and 9"}}},
+		"duration":        {func(v *limited) { v.Wait = span(0) }, []p{{"wait", "is 0s; it must be between 1s and 1m"}}},
+		"form":            {func(v *limited) { v.Word = "Ab" }, []p{{"word", "must be lower case"}}},
+		"too many":        {func(v *limited) { v.List = make([]inner, 3) }, []p{{"list", "has 3 entries; at most 2 are allowed"}}},
+		"twice":           {func(v *limited) { v.Words = []string{"a", "a"} }, []p{{"words[1]", `"a" is listed twice`}}},
+		"in an embedded part": {
+			func(v *limited) { v.Shared0 = &Shared0{Other: "xx"} }, []p{{"other", "has 2 characters; at most 1 are allowed"}},
+		},
 		"many": {func(v *limited) { v.Count, v.List = 10, []inner{{}, {Word: "long", Words: []string{"B"}}} }, []p{
 			{"count", "is 10; it must be between 0 and 9"},
 			{"list[1].word", "has 4 characters; at most 3 are allowed"},
@@ -125,7 +127,8 @@ func TestMerge_leaves_out_what_only_repeats(t *testing.T) {
 	type p = strict.Problem
 	read := []p{{"a.b", "1"}, {"c[0]", "2"}}
 	found := []p{{"a", "3"}, {"a.b", "4"}, {"a.b.c", "5"}, {"a.bc", "6"}, {"c[0].x", "7"}, {"c[1]", "8"}, {"", "9"}}
-	if diff := cmp.Diff([]p{{"a.b", "1"}, {"c[0]", "2"}, {"a", "3"}, {"a.bc", "6"}, {"c[1]", "8"}, {"", "9"}}, strict.Merge(read, found)); diff != "" {
+	want := []p{{"a.b", "1"}, {"c[0]", "2"}, {"a", "3"}, {"a.bc", "6"}, {"c[1]", "8"}, {"", "9"}}
+	if diff := cmp.Diff(want, strict.Merge(read, found)); diff != "" {
 		t.Error(diff)
 	}
 	if got := strict.Merge([]p{{"", "not JSON"}}, found); len(got) != 1 {

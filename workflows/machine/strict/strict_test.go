@@ -165,9 +165,13 @@ func TestUnmarshal_names_every_problem_by_its_path(t *testing.T) {
 		"top level":           {`[]`, []p{{"", "must be an object, not an array"}}},
 		"empty":               {" \n", []p{{"", "the input is empty; give a JSON value"}}},
 		"cut off":             {`{"id":`, []p{{"", "the input is not valid JSON at line 1, column 6: unexpected end of JSON input"}}},
-		"trailing data":       {"{}\n {}", []p{{"", "the input is not valid JSON at line 2, column 2: invalid character '{' after top-level value"}}},
-		"control character":   {"{\"id\":\"a\nb\"}", []p{{"", `the input is not valid JSON at line 1, column 9: invalid character '\n' in string literal`}}},
-		"not UTF-8":           {"{\n\"id\":\"é\xff\"}", []p{{"", "the input is not valid UTF-8 at line 2, column 8"}}},
+		"trailing data": {"{}\n {}", []p{{
+			"", "the input is not valid JSON at line 2, column 2: invalid character '{' after top-level value",
+		}}},
+		"control character": {"{\"id\":\"a\nb\"}", []p{{
+			"", `the input is not valid JSON at line 1, column 9: invalid character '\n' in string literal`,
+		}}},
+		"not UTF-8": {"{\n\"id\":\"é\xff\"}", []p{{"", "the input is not valid UTF-8 at line 2, column 8"}}},
 		"all at once": {`{"idd":1,"count":"x","checks":[{"argv":[1,"a",null]},3]}`, []p{
 			{"idd", "unknown key; known keys are id, owner, note, count, ratio, on, level, number, pair, bytes, checks, any, raw, Plain"},
 			{"count", "must be a whole number of at least 0, not a string"},
