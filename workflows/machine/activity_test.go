@@ -57,7 +57,7 @@ func TestClassify(t *testing.T) {
 		"untyped error":                         {7, application("", nil, nil), machine.Failure{Cause: machine.Failed, Message: "sorry"}, ""},
 		"panic":                                 {7, application("PanicError", nil, nil), machine.Failure{Cause: machine.Failed, Type: "PanicError", Message: "sorry"}, ""},
 		"running when the workflow was reset":   {7, reset, machine.Failure{Cause: machine.Lost, Type: "Reset", Message: "operator"}, "armed"},
-		"terminated":                            {7, &failurepb.Failure{FailureInfo: &failurepb.Failure_TerminatedFailureInfo{}}, machine.Failure{Cause: machine.Unclear}, ""},
+		"server error":                          {7, &failurepb.Failure{FailureInfo: &failurepb.Failure_ServerFailureInfo{ServerFailureInfo: &failurepb.ServerFailureInfo{}}}, machine.Failure{Cause: machine.Unclear}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := temporal.GetDefaultFailureConverter().FailureToError(&failurepb.Failure{

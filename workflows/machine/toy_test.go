@@ -151,6 +151,8 @@ func (policy) Decide(s toy, e event, meta kernel.Meta) kernel.Decision[toy] {
 		s.Stopping, s.Closed = true, true
 	case stalled:
 		s.Stalled++
+	case nothing:
+		return kernel.Decision[toy]{Verdict: kernel.NoOp, Code: e.Why, Next: s}
 	default:
 		if over {
 			return reject("already_over")
@@ -165,6 +167,9 @@ func (policy) Decide(s toy, e event, meta kernel.Meta) kernel.Decision[toy] {
 			say("resume")
 		case stop:
 			s.Stopping = true
+			if e.Reason != "" {
+				say("stop:" + e.Reason)
+			}
 		case saying:
 			say(e.Text)
 		case relook:
