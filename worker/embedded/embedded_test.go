@@ -1,15 +1,22 @@
 package embedded
 
 import (
+	"context"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	persistencespb "go.temporal.io/server/api/persistence/v1"
+	"go.temporal.io/server/common/log/tag"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 func TestOptionsAreRefusedWithEveryProblem(t *testing.T) {
@@ -39,6 +46,34 @@ func TestStartCreatesNothingWhenRefused(t *testing.T) {
 	_, err := Start(t.Context(), Options{DataDir: dir, Host: "10.0.0.1"})
 	require.ErrorContains(t, err, "not a loopback address")
 	require.NoDirExists(t, dir)
+}
+
+func TestCancelledStartLeavesTheFolderFree(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Start(ctx, Options{DataDir: dir})
+	require.ErrorIs(t, err, context.Canceled)
+	lock, err := lockDir(dir)
+	require.NoError(t, err)
+	require.NoError(t, lock.Close())
+}
+
+func TestServerLogIsQuietUnlessSomethingIsWrong(t *testing.T) {
+	var out strings.Builder
+	l := newServerLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Info("routine")
+	l.Warn(noHTTP + ". Nexus is off.")
+	require.Empty(t, out.String())
+
+	l.With(tag.Address("here")).Warn("trouble", tag.Error(context.Canceled))
+	require.Contains(t, out.String(), `level=WARN msg=trouble address=here error="context canceled"`)
+
+	out.Reset()
+	tagged := l.With(tag.Address("here"))
+	l.stopping.Store(true)
+	tagged.Error("lost a service")
+	require.Empty(t, out.String())
 }
 
 func TestPorts(t *testing.T) {
@@ -122,4 +157,17 @@ func TestSearchAttributesTakeFreeColumns(t *testing.T) {
 	_, err = addSearchAttributes(map[string]string{"Int01": "1", "Int02": "2", "Int03": "3"},
 		map[string]enumspb.IndexedValueType{"N": number})
 	require.ErrorContains(t, err, "all columns of type Int are taken")
+}
+
+func TestNamespaceKeepsALongerRetentionAndFollowsItsFolder(t *testing.T) {
+	var c persistencespb.NamespaceConfig
+	require.NoError(t, configureNamespace(&c, Options{DataDir: "/a b"}))
+	require.Equal(t, Retention, c.GetRetention().AsDuration())
+	require.Equal(t, "file:///a%20b/archive/history", c.GetHistoryArchivalUri())
+
+	c.Retention = durationpb.New(90 * 24 * time.Hour)
+	require.NoError(t, configureNamespace(&c, Options{DataDir: "/moved"}))
+	require.Equal(t, 90*24*time.Hour, c.GetRetention().AsDuration())
+	require.Equal(t, "file:///moved/archive/history", c.GetHistoryArchivalUri())
+	require.Equal(t, "file:///moved/archive/visibility", c.GetVisibilityArchivalUri())
 }

@@ -15,7 +15,7 @@ import (
 // every start, of use only to someone who debugs the server.
 type serverLogger struct {
 	to *slog.Logger
-	// stopping makes warnings routine: while the services stop one after the other, each reports that it lost the next.
+	// stopping makes everything routine: while the services stop one after the other, each reports that it lost the next.
 	stopping *atomic.Bool
 }
 
@@ -38,11 +38,11 @@ func (l serverLogger) Error(msg string, tags ...tag.Tag)  { l.log(slog.LevelErro
 func (l serverLogger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
 func (l serverLogger) Warn(msg string, tags ...tag.Tag) {
-	level := slog.LevelWarn
-	if l.stopping.Load() || strings.HasPrefix(msg, noHTTP) {
-		level = slog.LevelDebug
+	if strings.HasPrefix(msg, noHTTP) {
+		l.Debug(msg, tags...)
+		return
 	}
-	l.log(level, msg, tags)
+	l.log(slog.LevelWarn, msg, tags)
 }
 
 func (l serverLogger) Panic(msg string, tags ...tag.Tag) {
@@ -65,6 +65,9 @@ func (l serverLogger) With(tags ...tag.Tag) log.Logger {
 func (l serverLogger) SLog() *slog.Logger { return l.to }
 
 func (l serverLogger) log(level slog.Level, msg string, tags []tag.Tag) {
+	if l.stopping.Load() {
+		level = slog.LevelDebug
+	}
 	ctx := context.Background()
 	if l.to.Enabled(ctx, level) {
 		l.to.LogAttrs(ctx, level, msg, attrs(tags)...)

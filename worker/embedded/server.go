@@ -7,15 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	uiserver "github.com/temporalio/ui-server/v2/server"
-	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	"github.com/temporalio/ui-server/v2/server/server_options"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -155,49 +151,6 @@ func (s *Server) awaitFrontend(ctx context.Context) error {
 		_, err := c.WorkflowService().DescribeNamespace(ctx,
 			&workflowservice.DescribeNamespaceRequest{Namespace: s.endpoint.Namespace})
 		return err
-	})
-}
-
-func (s *Server) startUI(o Options, port int) {
-	host := o.Host
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]" // the UI joins host and port as they are
-	}
-	s.endpoint.UI = "http://" + hostPort(o.Host, port)
-	s.ui = uiserver.NewServer(server_options.WithConfigProvider(&uiconfig.Config{
-		Host:                host,
-		Port:                port,
-		TemporalGRPCAddress: s.endpoint.Address,
-		EnableUI:            true,
-		DefaultNamespace:    o.Namespace,
-		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
-		DisableNewsFetch:    true,
-		HideLogs:            true,
-	}))
-	s.uiDone = make(chan struct{})
-	go func() {
-		defer close(s.uiDone)
-		if err := s.ui.Start(); err != nil {
-			o.Logger.Error("the Web UI has ended", "error", err)
-		}
-	}()
-}
-
-func (s *Server) awaitUI(ctx context.Context) error {
-	return await(ctx, "Web UI "+s.endpoint.UI, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.endpoint.UI+"/healthz", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("/healthz answers %s", resp.Status)
-		}
-		return nil
 	})
 }
 

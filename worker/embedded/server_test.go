@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -188,6 +189,15 @@ func TestServerKeepsItsDataOverARestart(t *testing.T) {
 		defer resp.Body.Close()
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 	})
+	t.Run("the Web UI serves the API only under names of this machine", func(t *testing.T) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.UI()+"/api/v1/namespaces/orders/workflows", nil)
+		require.NoError(t, err)
+		req.Host = "rebound.example:80"
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		require.Equal(t, http.StatusForbidden, resp.StatusCode)
+	})
 	t.Run("closed workflows are kept for 30 days and archived in the data folder", func(t *testing.T) {
 		config := describeNamespace(t, c, "orders").GetConfig()
 		require.Equal(t, 30*24*time.Hour, config.GetWorkflowExecutionRetentionTtl().AsDuration())
@@ -217,6 +227,10 @@ func TestServerKeepsItsDataOverARestart(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, wal.Size(), "after a stop the database file is complete")
 
+	// What retention does to a workflow after 30 days.
+	db := open(t, filepath.Join(dir, databaseFile))
+	execSQL(t, db, `DELETE FROM executions WHERE workflow_id = 'first'; DELETE FROM current_executions WHERE workflow_id = 'first'`)
+
 	o.SearchAttributes[round.GetName()] = enumspb.INDEXED_VALUE_TYPE_INT
 	again := start(t, o)
 	require.Equal(t, s.Address(), again.Address(), "the port is reused")
@@ -227,6 +241,16 @@ func TestServerKeepsItsDataOverARestart(t *testing.T) {
 	second := startGreet(t, c, "second", site.ValueSet("other"), round.ValueSet(7))
 	finishGreet(t, c, second)
 	requireListed(t, c, `TestRound = 7`, "second")
+
+	t.Run("the history of a workflow that is gone is read from the archive", func(t *testing.T) {
+		history, err := c.WorkflowService().GetWorkflowExecutionHistory(t.Context(), &workflowservice.GetWorkflowExecutionHistoryRequest{
+			Namespace: "orders", Execution: &commonpb.WorkflowExecution{WorkflowId: "first", RunId: run.GetRunID()},
+		})
+		require.NoError(t, err)
+		require.True(t, history.GetArchived())
+		events := history.GetHistory().GetEvents()
+		require.Equal(t, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, events[len(events)-1].GetEventType())
+	})
 }
 
 func TestWorkflowSurvivesAKilledServer(t *testing.T) {
@@ -277,12 +301,18 @@ func mustEndpoint(t *testing.T, dir string) Endpoint {
 	return e
 }
 
+// BenchmarkStart times Start alone: a new folder, and one that has run before.
 func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		s, err := Start(b.Context(), Options{DataDir: b.TempDir(), Logger: stderrLogger()})
-		require.NoError(b, err)
-		b.StopTimer()
-		require.NoError(b, s.Stop())
-		b.StartTimer()
+	used := b.TempDir()
+	for name, dir := range map[string]func() string{"new": b.TempDir, "again": func() string { return used }} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				s, err := Start(b.Context(), Options{DataDir: dir(), Logger: stderrLogger()})
+				require.NoError(b, err)
+				b.StopTimer()
+				require.NoError(b, s.Stop())
+				b.StartTimer()
+			}
+		})
 	}
 }
