@@ -84,6 +84,8 @@ const (
 	DeferTabAmbiguous      = "tab_ambiguous"
 	DeferBrowserMissing    = "browser_missing"
 	DeferFenced            = "fenced"
+	// DeferCancelled: the workflow asked for cancellation before the send ledger was written.
+	DeferCancelled = "cancelled"
 )
 
 // Classes of a page that asks for its user.

@@ -34,6 +34,7 @@ const (
 	ActivityObserve   = "Observe"
 	ActivityReconcile = "Reconcile"
 	ActivityChecks    = "RunChecks"
+	ActivityBaseline  = "Baseline"
 	ActivityProgress  = "ReadProgress"
 )
 

@@ -26,6 +26,10 @@ type SiteFacts struct {
 	MinInterval Duration `json:"min_interval"`
 	// Host is the host of the worker that resolved the target: the default for the checks.
 	Host string `json:"host,omitempty"`
+	// ProbeMessage allows probes that send one fixed line in a throwaway conversation.
+	ProbeMessage bool `json:"probe_message,omitempty"`
+	// Pace is the site's own pace of trying again; zero values mean the defaults.
+	Pace Pace `json:"pace,omitzero"`
 }
 
 // WorkflowID is the id that the run of a goal must have: run:<site>:<conversation id>, or run:<site>:new:<key>.

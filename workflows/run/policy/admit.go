@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// FailureStartRefused is the type of the failure that ends a refused start.
+const FailureStartRefused = "start_refused"
+
+// admit judges a start against what the same workflow id left behind. A start is not by itself a fresh occurrence.
+// Source: "ControllerRound transition policy", Fresh occurrence rule.
+func (d *draft) admit(s Start) verdict {
+	d.WorkflowID, d.RunID, d.TaskID = s.WorkflowID, s.RunID, TaskID(s.WorkflowID)
+	if len(s.Problems) > 0 {
+		return d.refuseStart(s, s.Problems...)
+	}
+	d.Goal, d.Site, d.Totals, d.Scope = s.Goal, s.Site, s.Totals, s.Goal.Scope
+	if s.LineageError != "" && s.Goal.Replan == nil {
+		return d.refuseStart(s, fmt.Sprintf(
+			"%s: what this workflow id left behind cannot be read (%s); start again when it can, or say replan to begin without it",
+			CodeLineageUnreadable, s.LineageError))
+	}
+	c := s.Goal.Continuation
+	d.Budgets = Budgets{
+		MaxRounds: *c.MaxRounds, MaxRepeatedState: *c.MaxRepeatedState, ProviderFailures: Failures{Max: *c.MaxProviderFailures},
+	}
+	d.RelayScopeID = d.derive("rs_", d.TaskID, 0)
+	if past := left(s.Lineage); past != nil {
+		if problems := d.judge(past); len(problems) > 0 {
+			return d.refuseStart(s, problems...)
+		}
+		d.inherit(past)
+	}
+	d.rotate()
+	d.ClaimGeneration++
+	if d.Effect.State == EffectUnknown {
+		d.enter(Dispatching, StageDispatching)
+		return acceptAs("unknown_inherited")
+	}
+	d.enroll()
+	return accepted
+}
+
+func (d *draft) enroll() {
+	d.Effect = d.rendered(d.reserve(KindEnrollment, "", ""))
+	d.enter(Dispatching, StageDispatching)
+	d.openLedger()
+}
+
+// dropInherited ends the business of an earlier start; this one begins with its own enrollment.
+func (d *draft) dropInherited() {
+	d.Blocker = nil
+	d.enroll()
+}
+
+// left is the state that a lineage left: that of a refused start is the one it saw.
+func left(l *Lineage) *State {
+	if l == nil || l.State == nil {
+		return nil
+	}
+	if f := l.State.Failure; f != nil && f.Code == FailureStartRefused {
+		return f.Lineage
+	}
+	if l.State.Status == "" || l.State.Status == Stopped && l.State.Goal == nil {
+		return nil
+	}
+	return l.State
+}
+
+// judge lists what forbids a start over the state that the lineage left; the strictest row counts.
+func (d *draft) judge(past *State) (problems []string) {
+	replan, same := d.Goal.Replan != nil, past.Scope == d.Scope
+	status, class := past.Status, blockedNone
+	if status == Stopped && past.Stop != nil {
+		status = past.Stop.Left
+	}
+	if past.Blocker != nil {
+		class = past.Blocker.Class
+	}
+	refuse := func(code, remedy string) { problems = append(problems, code+": "+remedy) }
+	switch {
+	case (past.Status == GoalComplete || past.Status == HandedOff) && same:
+		code := CodeLineageComplete
+		if past.Status == HandedOff {
+			code = CodeLineageHandedOff
+		}
+		refuse(code, fmt.Sprintf("scope %s has ended for good; start with a new scope", past.Scope))
+	case status == Waiting && same:
+		refuse(CodeLineageWaiting, "the scope waits for an occurrence; send the signal occurrence to an open run, or start with a new scope")
+	case status == WaitingForUser && !replan:
+		refuse(CodeLineageWaitingForUser,
+			"a person was asked for something ("+ask(past)+"); resolve it and start with replan{operator, reason, add_rounds}")
+	case class == BlockedFailures && !replan:
+		refuse(CodeLineageFailures,
+			"the browser failed too often and nothing has proven its recovery; start with replan{operator, reason, add_rounds}")
+	case past.Budgets.Rounds >= past.Budgets.MaxRounds && past.Budgets.MaxRounds > 0 && !replan:
+		refuse(CodeLineageRounds, "every round of the budget is used; start with replan{operator, reason, add_rounds}")
+	}
+	if replan {
+		return problems
+	}
+	grown := func(key string, now, before int) {
+		if before > 0 && now > before {
+			refuse(CodeMaximumGrown, fmt.Sprintf("continuation.%s is %d; the lineage began with %d and only replan may add", key, now, before))
+		}
+	}
+	grown("max_rounds", d.Budgets.MaxRounds, past.Budgets.MaxRounds)
+	grown("max_repeated_state", d.Budgets.MaxRepeatedState, past.Budgets.MaxRepeatedState)
+	grown("max_provider_failures", d.Budgets.ProviderFailures.Max, past.Budgets.ProviderFailures.Max)
+	return problems
+}
+
+func ask(past *State) string {
+	switch {
+	case past.Blocker != nil:
+		return string(past.Blocker.Class) + " " + past.Blocker.Code
+	case past.Completion.Ask != nil:
+		return past.Completion.Ask.Ask
+	}
+	return "approval of a DONE"
+}
+
+// inherit carries budgets, identity and an effect of unknown outcome into the new start.
+func (d *draft) inherit(past *State) {
+	d.TaskID, d.RelayScopeID = past.TaskID, past.RelayScopeID
+	d.ClaimGeneration, d.Rotations = past.ClaimGeneration, past.Rotations
+	now := d.Budgets
+	d.Budgets = past.Budgets
+	d.Budgets.MaxRounds = now.MaxRounds
+	d.Budgets.MaxRepeatedState = now.MaxRepeatedState
+	d.Budgets.ProviderFailures.Max = now.ProviderFailures.Max
+	if r := d.Goal.Replan; r != nil {
+		d.Budgets.MaxRounds = max(past.Budgets.MaxRounds, past.Budgets.Rounds) + r.AddRounds
+		d.Budgets.ProviderFailures.Streak = 0
+		d.Budgets.ProviderFailures.Epoch++
+		d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, false
+	}
+	d.Completion = past.Completion
+	d.Occurrences, d.Retired = past.Occurrences, past.Retired
+	switch past.Effect.State {
+	case EffectUnknown, EffectDispatching:
+		d.Effect = past.Effect
+		d.Effect.State, d.Effect.Inherited = EffectUnknown, true
+		d.Effect.Looks, d.Effect.NotBefore, d.Effect.Word = 0, time.Time{}, nil
+	}
+}
+
+// refuseStart fails the start and keeps the lineage it saw, so that a refusal changes no lineage.
+func (d *draft) refuseStart(s Start, problems ...string) verdict {
+	d.Failure = &Failure{Code: FailureStartRefused, Problems: problems, Lineage: left(s.Lineage)}
+	d.Status = Failed
+	return acceptAs(FailureStartRefused)
+}

@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"steward/workflows/machine/kernel"
+)
+
+// Kinds of obligations: what a state can owe the world next.
+const (
+	OweAdmit     = "admit"
+	OweSend      = "send"
+	OweInterrupt = "interrupt"
+	OweObserve   = "observe"
+	OweRelease   = "release"
+	OweReconcile = "reconcile"
+	OweValidate  = "validate"
+	OweProgress  = "progress"
+	OweProbe     = "probe"
+	oweTimer     = "timer"
+	oweMessage   = "message"
+	oweFinish    = "finish"
+)
+
+func owe(class kernel.Class, kind, key, summary string) kernel.Obligation {
+	return kernel.Obligation{Class: class, Kind: kind, Key: kind + ":" + key, Summary: summary}
+}
+
+func until(at time.Time, key, summary string) kernel.Obligation {
+	o := owe(kernel.Timer, oweTimer, key+":"+strconv.FormatInt(at.UnixMilli(), 36), summary)
+	o.At = at
+	return o
+}
+
+func message(what string) kernel.Obligation { return owe(kernel.Idle, oweMessage, what, what) }
+
+// Obligation is the one thing that the state owes next, derived from the state alone: a restart takes up the same debt.
+// Source: "Turn authority", Cross-cutting closure.
+func (Policy) Obligation(s State) kernel.Obligation {
+	switch {
+	case !s.valid() || s.Terminal():
+		return owe(kernel.Finish, oweFinish, string(s.Status), "finish")
+	case s.Status == "":
+		return owe(kernel.ReadOnly, OweAdmit, "start", "resolve the start and read what this workflow id left behind")
+	case s.Stop != nil:
+		return s.oweStopping()
+	case s.Effect.State == EffectUnknown:
+		return s.oweReconcile()
+	case s.Blocker != nil:
+		return s.oweBlocked()
+	}
+	switch s.Status {
+	case Dispatching:
+		return s.oweSend()
+	case Dispatched, Claimed:
+		return s.oweObserve()
+	case PendingRelease:
+		return s.oweRelease()
+	}
+	return message("a person or an occurrence")
+}
+
+func (s *State) oweStopping() kernel.Obligation {
+	switch {
+	case s.Effect.State == EffectDispatching:
+		return message("the outcome of the send under way")
+	case s.Effect.State == EffectUnknown:
+		return s.oweReconcile()
+	}
+	return owe(kernel.Effect, OweInterrupt, s.InterruptID(), "press the page's Stop once")
+}
+
+func (s *State) oweReconcile() kernel.Obligation {
+	key := fmt.Sprintf("%s:%d:%d", s.Effect.ID, s.Effect.Generation, s.Effect.Looks)
+	if !s.Effect.NotBefore.IsZero() {
+		return until(s.Effect.NotBefore, "reconcile:"+key, "until the next look for "+s.Effect.ID)
+	}
+	return owe(kernel.ReadOnly, OweReconcile, key, "look for the marker of "+s.Effect.ID)
+}
+
+func (s *State) oweSend() kernel.Obligation {
+	key := fmt.Sprintf("%s:%d", s.Effect.ID, s.Effect.Generation)
+	switch {
+	case s.Effect.State == EffectDispatching && s.Paused != nil:
+		return message("the outcome of the send under way")
+	case s.Effect.State == EffectDispatching:
+		return owe(kernel.Effect, OweSend, key, s.sendSummary())
+	case s.Paused != nil:
+		return message("resume")
+	case !s.Effect.NotBefore.IsZero():
+		return until(s.Effect.NotBefore, "send:"+key, "until the next attempt of "+s.Effect.ID)
+	}
+	return owe(kernel.Effect, OweSend, key, s.sendSummary())
+}
+
+func (s *State) sendSummary() string {
+	return fmt.Sprintf("send %s %s, generation %d", s.Effect.Kind, s.Effect.ID, s.Effect.Generation)
+}
+
+func (s *State) oweObserve() kernel.Obligation {
+	key := fmt.Sprintf("%s:%d", s.Effect.ID, s.Turn.Look)
+	return owe(kernel.ReadOnly, OweObserve, key, "follow the turn of "+s.Effect.ID)
+}
+
+// oweRelease is what a committed turn still needs: the validation of its proposal, or the sight of its end.
+func (s *State) oweRelease() kernel.Obligation {
+	if p := s.Proposal; p != nil {
+		return s.oweValidate(p)
+	}
+	return owe(kernel.ReadOnly, OweRelease, s.Effect.ID, "see the turn of "+s.Effect.ID+" settle")
+}
+
+func (s *State) oweValidate(p *Proposal) kernel.Obligation {
+	key := fmt.Sprintf("%s:%d", p.Completion, p.Runs)
+	if !p.NotBefore.IsZero() {
+		return until(p.NotBefore, "validate:"+key, "until the checks run again")
+	}
+	return owe(kernel.ReadOnly, OweValidate, key, "run the checks of the completion contract")
+}
+
+// oweBlocked is what a blocker may owe by itself; everything else waits for a message.
+func (s *State) oweBlocked() kernel.Obligation {
+	b := s.Blocker
+	waits := func(kind string, class kernel.Class, summary string) kernel.Obligation {
+		key := fmt.Sprintf("%s:%d", b.ID, b.Probes)
+		if !b.NotBefore.IsZero() {
+			return until(b.NotBefore, kind+":"+key, "until the next look at "+string(b.Class))
+		}
+		return owe(class, kind, key, summary)
+	}
+	switch b.Class {
+	case BlockedRepeatedState:
+		if len(s.Goal.Progress) > 0 {
+			return waits(OweProgress, kernel.ReadOnly, "read the progress probes")
+		}
+	case BlockedFailures:
+		if s.Budgets.ProviderFailures.Epoch < *s.Goal.Continuation.MaxRecoveryEpochs {
+			return waits(OweProbe, kernel.Effect, "probe whether this browser can send")
+		}
+	case BlockedValidation:
+		return waits(OweValidate, kernel.ReadOnly, "run the checks of the completion contract")
+	case BlockedUserAction:
+		if b.Resumed {
+			return waits(OweProbe, kernel.Effect, "confirm that the page no longer asks for its user")
+		}
+	case BlockedDrift, BlockedMissing, BlockedForeignDraft:
+		return waits(OweProbe, kernel.Effect, "look whether the page is as expected again")
+	case BlockedUnknown, BlockedRounds, BlockedProtocol, BlockedRecovery, BlockedOwned:
+	}
+	return message("an answer to " + string(b.Class))
+}

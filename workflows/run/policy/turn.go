@@ -1,0 +1,319 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"steward/workflows/run/receipt"
+)
+
+var missingReceipt = receipt.Reading{
+	Code: receipt.CodeMissing, Detail: "the answer has no receipt", Violation: true,
+}
+
+const userActionLook = 5 * time.Minute
+
+// owed checks that an event speaks of the turn of the present, applied effect.
+func (d *draft) owed(effectID string) verdict {
+	switch {
+	case effectID != d.Effect.ID && slices.ContainsFunc(d.Ledger, func(t LedgerTurn) bool { return t.Effect == effectID }):
+		return noOp(CodeDuplicate)
+	case effectID != d.Effect.ID:
+		return reject(CodeEffectMismatch)
+	case d.Effect.State != EffectApplied:
+		return reject(CodeNotApplied)
+	case d.Completion.Effect == effectID:
+		return noOp(CodeDuplicate)
+	}
+	return accepted
+}
+
+func (d *draft) claimed(e ControllerClaimObserved) verdict {
+	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+		return v
+	}
+	if d.Status == Claimed {
+		return noOp(CodeDuplicate)
+	}
+	if d.Status != Dispatched {
+		return reject(CodeIllegal)
+	}
+	d.claim(e.At)
+	return accepted
+}
+
+func (d *draft) claim(at time.Time) {
+	if at.IsZero() {
+		at = d.at
+	}
+	d.Turn.SeenAt = at
+	d.enter(Claimed, StageClaimed)
+	d.note(func(t *LedgerTurn) { t.Seen = at })
+}
+
+// observed takes one whole observation of a turn: the claim, then the receipt or why there is none, then the release.
+func (d *draft) observed(e EffectObserved) verdict {
+	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+		return v
+	}
+	late := d.Status == Blocked && d.Blocker.Class == BlockedRecovery && e.Reading.Receipt != nil
+	if d.Status != Dispatched && d.Status != Claimed && !late {
+		return reject(CodeIllegal)
+	}
+	if e.Look != d.Turn.Look {
+		return reject(CodeLookStale)
+	}
+	if d.Status == Dispatched && (!e.SeenAt.IsZero() || e.Turn == TurnSettled) {
+		d.claim(e.SeenAt)
+	}
+	d.Turn.Look++
+	d.Turn.Class, d.Turn.Detail, d.Turn.NotBefore = e.Class, e.Detail, time.Time{}
+	if !e.ActivityAt.IsZero() {
+		d.Turn.ActivityAt = e.ActivityAt
+	}
+	switch e.Turn {
+	case TurnSettled, TurnFailed, TurnMoved:
+		return d.settled(e)
+	case TurnOpen:
+		d.Turn.Overdue = d.at.Sub(d.Effect.AppliedAt) >= d.Goal.Continuation.AttentionAfter.Std()
+		return acceptAs("turn_open")
+	case TurnUserAction:
+		d.Turn.NotBefore = d.at.Add(userActionLook)
+		return acceptAs("turn_needs_user")
+	case TurnMissing:
+		d.block(BlockedMissing, FailureConversationMissing, e.Detail)
+		return accepted
+	case TurnDrift:
+		d.block(BlockedDrift, FailureDrift, e.Detail)
+		d.editBlocker().SiteDigest = e.SiteDigest
+		return accepted
+	}
+	return reject(CodeIllegal)
+}
+
+// settled judges a turn that has ended: a valid receipt commits; anything else gets one fixed prompt, within its bound.
+func (d *draft) settled(e EffectObserved) verdict {
+	if e.SettledAt.IsZero() {
+		e.SettledAt = d.at
+	}
+	d.Turn.SettledAt, d.Turn.AnswerDigest, d.Turn.Overdue = e.SettledAt, e.AnswerDigest, false
+	d.note(func(t *LedgerTurn) { t.Settled, t.Receipt = e.SettledAt, e.Reading.Code })
+	if e.Reading.Receipt != nil {
+		if d.Status == Dispatched {
+			d.claim(e.SettledAt)
+		}
+		v := d.commit(*e.Reading.Receipt, e.AnswerDigest, e.Progress)
+		d.release()
+		return v
+	}
+	switch e.Turn {
+	case TurnFailed:
+		return d.recoverTurn(e.Class)
+	case TurnMoved:
+		d.follow(d.reserve(KindResume, d.Effect.ID, e.AnswerDigest))
+		return acceptAs("conversation_moved")
+	}
+	return d.correctProtocol(e.Reading)
+}
+
+// correctProtocol restates the protocol after a turn without a valid receipt. A block that the page's rendering broke is
+// corrected once without counting.
+func (d *draft) correctProtocol(r receipt.Reading) verdict {
+	if !r.Violation && d.Mangled == 0 {
+		d.Mangled++
+	} else {
+		d.Violations++
+	}
+	if d.Violations > *d.Goal.Continuation.MaxProtocolViolations {
+		d.block(BlockedProtocol, r.Code, r.Detail)
+		return acceptAs(r.Code)
+	}
+	next := d.reserve(KindCorrection, d.Effect.ID, d.Turn.AnswerDigest)
+	next.NewRound, next.Failed = false, []string{r.Detail}
+	d.follow(next)
+	return acceptAs(r.Code)
+}
+
+// recoverTurn asks once, with a fixed prompt, to go on after a failure that the provider itself states. The original prompt
+// is never replayed. Source: "Turn authority", Provider observation.
+func (d *draft) recoverTurn(class string) verdict {
+	if d.Recoveries >= *d.Goal.Continuation.MaxRecoveries {
+		d.block(BlockedRecovery, class, "the provider failed again after its recovery turn")
+		return acceptAs("recovery_exhausted")
+	}
+	d.Recoveries++
+	d.follow(d.reserve(KindRecovery, d.Effect.ID, d.Turn.AnswerDigest))
+	return acceptAs("recovery_reserved")
+}
+
+// follow makes a reserved effect of the same round the present one.
+func (d *draft) follow(next Effect) {
+	next.NewRound = false
+	d.Effect = d.rendered(next)
+	d.Turn, d.Blocker = Turn{}, nil
+	d.enter(Dispatching, StageDispatching)
+	d.openLedger()
+}
+
+// recover reserves one recovery of the present applied effect on an operator's word.
+func (d *draft) recover(e RecoveryRequested) verdict {
+	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+		return v
+	}
+	switch {
+	case e.Operator == "":
+		return needs(CodeOperatorMissing, "operator")
+	case e.Reason == "":
+		return needs(CodeReasonMissing, "reason")
+	case d.Status != Blocked || d.Blocker.Class != BlockedRecovery:
+		return reject(CodeRoundAlive)
+	}
+	d.follow(d.reserve(KindRecovery, d.Effect.ID, d.Turn.AnswerDigest))
+	return accepted
+}
+
+// disposition takes a receipt before its turn has settled, or an explicit wait.
+func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
+	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+		return v
+	}
+	if d.Status != Claimed {
+		return reject(CodeIllegal)
+	}
+	switch {
+	case e.Receipt != nil:
+		return d.commit(*e.Receipt, e.AnswerDigest, e.Progress)
+	case e.Disposition == DispositionWait:
+		d.Completion = Completion{
+			ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: "WAIT", Checkpoint: e.Checkpoint, Reason: e.Reason, At: d.at,
+		}
+		d.note(func(t *LedgerTurn) { t.Committed, t.Action = d.at, "WAIT" })
+		d.enter(Waiting, StageClosed)
+		return accepted
+	}
+	return reject(CodeNotSupported)
+}
+
+// commit records the completion of the present effect and, in the same decision, reserves the one successor or opens the
+// proposal. Source: "Workflow Supervisor authority", Exactly-once continuation.
+func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict {
+	if progress == "" {
+		progress = d.ownProgress(r, answerDigest)
+	}
+	last := d.Completion
+	fingerprint := receipt.Fingerprint(d.TaskID, d.Site.ConversationID, d.Effect.ID, answerDigest, r.Digest)
+	d.Completion = Completion{
+		ID: "cp_" + fingerprint[:16], Effect: d.Effect.ID, Action: string(r.Action), Form: string(r.Form), Checkpoint: r.Checkpoint,
+		Reason: r.Reason, Evidence: r.Evidence, Answer: answerDigest, Progress: progress, At: d.at,
+	}
+	if r.UserAction != nil {
+		d.Completion.Ask = &UserAsk{Kind: r.UserAction.Kind, Ask: r.UserAction.Ask, Tried: r.UserAction.Tried}
+	}
+	d.Violations, d.Mangled, d.Recoveries, d.Blocker = 0, 0, 0, nil
+	if last.ID != "" && last.Progress == progress {
+		d.Budgets.RepeatedState++
+	} else {
+		d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, false
+	}
+	d.note(func(t *LedgerTurn) { t.Committed, t.Action, t.Receipt = d.at, string(r.Action), string(r.Form) })
+	d.enter(PendingRelease, StageClosed)
+	switch r.Action {
+	case receipt.Done:
+		return d.propose()
+	case receipt.NeedsUser:
+		return d.needsUser()
+	}
+	d.succeed(KindContinuation, nil)
+	return acceptAs("continue_committed")
+}
+
+// ownProgress is the progress fingerprint without probes: the words of the receipt, or of the answer where a compact
+// receipt has none. Provider health is never part of it.
+func (d *draft) ownProgress(r receipt.Receipt, answerDigest string) string {
+	if r.Form == receipt.Compact {
+		return answerDigest
+	}
+	words := append([]string{r.Checkpoint}, r.Evidence...)
+	for i, w := range words {
+		words[i] = strings.Join(strings.Fields(strings.ToLower(w)), " ")
+	}
+	return digest(words...)
+}
+
+// succeed reserves the prompt that opens the next round, or blocks on the budget that is used up. A stagnating run gets
+// its one root-cause prompt instead.
+func (d *draft) succeed(kind EffectKind, failed []string) {
+	b := &d.Budgets
+	if b.RepeatedState >= *d.Goal.Continuation.StagnationAfter && !b.Stagnation && kind == KindContinuation {
+		kind, b.Stagnation = KindStagnation, true
+	}
+	next := d.reserve(kind, d.Effect.ID, d.Completion.Answer)
+	next.NewRound, next.Failed = true, failed
+	next = d.rendered(next)
+	d.Next = &next
+	switch {
+	case b.RepeatedState >= b.MaxRepeatedState:
+		d.block(BlockedRepeatedState, string(BlockedRepeatedState), "the last receipts show no progress")
+		d.editBlocker().NotBefore = d.at.Add(d.pace().Probe.Std())
+	case b.Rounds >= b.MaxRounds:
+		d.block(BlockedRounds, string(BlockedRounds), "every round of the budget is used")
+	}
+}
+
+// released takes the observation that the committed turn is settled and idle.
+func (d *draft) released(e ControllerReleaseObserved) verdict {
+	switch {
+	case d.Completion.Effect != e.EffectID && d.Effect.ID == e.EffectID:
+		return needs(CodeNotCommitted, "receipt")
+	case d.Effect.ID != e.EffectID:
+		return noOp(CodeReleasedEarlier)
+	case d.Status != PendingRelease:
+		return reject(CodeIllegal)
+	case !d.Turn.SettledAt.IsZero():
+		return noOp(CodeDuplicate)
+	case e.At.IsZero():
+		return needs(CodeNotSettled, "settled_at")
+	}
+	d.Turn.SettledAt = e.At
+	d.note(func(t *LedgerTurn) { t.Settled = e.At })
+	d.release()
+	return accepted
+}
+
+// release opens the next round with its reserved effect once the committed turn has settled, unless the run is about to end.
+func (d *draft) release() {
+	if d.Status != PendingRelease || d.Next == nil || d.Turn.SettledAt.IsZero() || d.Stop != nil {
+		return
+	}
+	d.Effect, d.Next = *d.Next, nil
+	d.Turn, d.Proposal = Turn{}, nil
+	if d.Effect.NewRound {
+		d.Budgets.Rounds++
+		d.rotate()
+	}
+	d.enter(Dispatching, StageDispatching)
+	d.openLedger()
+}
+
+// rotate gives a truly new round its own authority. Source: "ControllerRound transition policy", Authority contract.
+func (d *draft) rotate() {
+	d.Rotations++
+	d.AuthorityID = d.derive("au_", "authority", d.Rotations)
+}
+
+func (d *draft) openLedger() {
+	d.Ledger = appendBounded(d.Ledger, maxLedger, LedgerTurn{
+		Effect: d.Effect.ID, Kind: d.Effect.Kind, Round: d.Budgets.Rounds, Generation: d.Effect.Generation, Reserved: d.at,
+	})
+}
+
+// note changes the ledger's entry of the present effect.
+func (d *draft) note(change func(*LedgerTurn)) {
+	last := len(d.Ledger) - 1
+	if last < 0 || d.Ledger[last].Effect != d.Effect.ID {
+		return
+	}
+	d.Ledger = slices.Clone(d.Ledger)
+	change(&d.Ledger[last])
+}
