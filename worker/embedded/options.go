@@ -51,7 +51,7 @@ func (o Options) complete() (Options, error) {
 		o.Host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(o.Host); ip == nil || !ip.IsLoopback() {
-		problems = append(problems, fmt.Errorf("host %q: not a loopback address; the embedded server authenticates nobody, use 127.0.0.1", o.Host))
+		problems = append(problems, fmt.Errorf("host %q: not a loopback address; the server authenticates nobody, use 127.0.0.1", o.Host))
 	}
 	if o.Port < 0 || o.Port > 65535 {
 		problems = append(problems, fmt.Errorf("port %d: not between 0 and 65535", o.Port))

@@ -25,7 +25,8 @@ func rebuildVisibility(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := execAll(ctx, tx, append([]string{"CREATE TEMP TABLE kept AS SELECT * FROM " + visibilityTable}, append(drop, text)...)); err != nil {
+	replace := slices.Concat([]string{"CREATE TEMP TABLE kept AS SELECT * FROM " + visibilityTable}, drop, []string{text})
+	if err := execAll(ctx, tx, replace); err != nil {
 		return err
 	}
 	after, err := storedColumns(ctx, tx)
