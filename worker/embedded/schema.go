@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.temporal.io/server/common/headers"
@@ -119,11 +120,14 @@ func readSchema(ctx context.Context, db *sql.DB) (map[string]applied, error) {
 	return out, rows.Err()
 }
 
-// migration is one transaction's worth of change: run in order, recorded at its end.
+// step is one change of a schema.
+type step func(context.Context, *sql.Tx) error
+
+// migration brings one component to the version of this server; its steps run in order.
 type migration struct {
 	component component
 	from      string
-	steps     []func(context.Context, *sql.Tx) error
+	steps     []step
 }
 
 // pendingMigrations compares what is recorded with what this server knows.
@@ -134,39 +138,47 @@ func pendingMigrations(recorded map[string]applied) ([]migration, error) {
 		if !ok {
 			return nil, fmt.Errorf("steward_schema has no row for %s", c.name)
 		}
-		order, err := compareVersions(have.version, c.version)
-		if err != nil {
-			return nil, err
-		}
-		if order > 0 {
-			return nil, fmt.Errorf("%w: %s schema %s, written by Temporal server %s; this release knows %s",
-				ErrNewerSchema, c.name, have.version, have.server, c.version)
-		}
-		m := migration{component: c, from: have.version}
+		order, err := c.compare(have)
 		switch {
-		case c == visibilitySchema:
-			// It has no versioned steps and changes without a new version, so its text decides.
-			_, digest, err := c.schemaSQL()
-			if err != nil {
-				return nil, err
-			}
-			if digest != have.digest {
-				m.steps = append(m.steps, rebuildVisibility)
-			}
-		case order < 0:
+		case err != nil:
+			return nil, err
+		case order == 0:
+			continue
+		case order > 0:
+			return nil, fmt.Errorf("%w: %s schema %s, written by Temporal server %s; this release has %s of server %s",
+				ErrNewerSchema, c.name, have.version, have.server, c.version, headers.ServerVersion)
+		}
+		m := migration{component: c, from: have.version, steps: []step{rebuildVisibility}}
+		if c != visibilitySchema {
 			if m.steps, err = versionedSteps(c, have.version); err != nil {
 				return nil, err
 			}
 		}
-		if len(m.steps) > 0 {
-			pending = append(pending, m)
-		}
+		pending = append(pending, m)
 	}
 	return pending, nil
 }
 
+// compare orders what is recorded against what this server has: below 0 is older, above newer. The visibility schema
+// has no versioned steps and changes without a new version, so there a changed text counts, ordered by server release.
+func (c component) compare(have applied) (int, error) {
+	order, err := compareVersions(have.version, c.version)
+	if err != nil || order != 0 || c != visibilitySchema {
+		return order, err
+	}
+	_, digest, err := c.schemaSQL()
+	if err != nil || digest == have.digest {
+		return 0, err
+	}
+	order, err = compareVersions(have.server, headers.ServerVersion)
+	if order > 0 {
+		return order, err
+	}
+	return -1, err
+}
+
 // versionedSteps returns the steps of c after version from, in order. They have to end at the version that c has.
-func versionedSteps(c component, from string) ([]func(context.Context, *sql.Tx) error, error) {
+func versionedSteps(c component, from string) ([]step, error) {
 	dirs, err := fs.Glob(schema.Assets(), path.Join(c.dir, "versioned", "v*"))
 	if err != nil {
 		return nil, err
@@ -189,7 +201,7 @@ func versionedSteps(c component, from string) ([]func(context.Context, *sql.Tx) 
 	if len(versions) == 0 || versions[len(versions)-1] != c.version {
 		return nil, fmt.Errorf("%s schema: this release has no steps from %s to %s", c.name, from, c.version)
 	}
-	steps := make([]func(context.Context, *sql.Tx) error, 0, len(versions))
+	steps := make([]step, 0, len(versions))
 	for _, version := range versions {
 		steps = append(steps, func(ctx context.Context, tx *sql.Tx) error {
 			return applyVersion(ctx, tx, path.Join(c.dir, "versioned", "v"+version))
@@ -223,23 +235,22 @@ func applyVersion(ctx context.Context, tx *sql.Tx, dir string) error {
 	return nil
 }
 
-// compareVersions orders versions of the form major.minor.
+// compareVersions orders versions of dotted numbers; a suffix after "-" does not count.
 func compareVersions(a, b string) (int, error) {
-	va, err := parseVersion(a)
-	if err != nil {
-		return 0, err
-	}
-	vb, err := parseVersion(b)
-	if err != nil {
-		return 0, err
-	}
-	return slices.Compare(va, vb), nil
+	va, errA := parseVersion(a)
+	vb, errB := parseVersion(b)
+	return slices.Compare(va, vb), errors.Join(errA, errB)
 }
 
 func parseVersion(s string) ([]int, error) {
-	v := make([]int, 2)
-	if _, err := fmt.Sscanf(s, "%d.%d", &v[0], &v[1]); err != nil {
-		return nil, fmt.Errorf("schema version %q: %w", s, err)
+	numbers, _, _ := strings.Cut(s, "-")
+	var version []int
+	for part := range strings.SplitSeq(numbers, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("version %q: %w", s, err)
+		}
+		version = append(version, n)
 	}
-	return v, nil
+	return version, nil
 }

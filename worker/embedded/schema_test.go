@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -145,13 +144,28 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 
 			err = prepareDatabase(t.Context(), dir, discard)
 			require.ErrorIs(t, err, ErrNewerSchema)
-			require.ErrorContains(t, err, fmt.Sprintf("%s schema 1.0, written by Temporal server 9.9.9; this release knows %s", c.name, c.version))
+			require.ErrorContains(t, err, c.name+" schema 1.0, written by Temporal server 9.9.9; this release has "+c.version)
 			require.ErrorContains(t, err, "has no backup")
 			after, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 		})
 	}
+}
+
+func TestVisibilitySchemaOfANewerServerIsRefused(t *testing.T) {
+	dir, file := newDatabase(t)
+	change := `UPDATE steward_schema SET digest = 'newer', server = ? WHERE component = 'visibility'`
+	execSQL(t, open(t, file), change, "1.100.0")
+	require.ErrorIs(t, prepareDatabase(t.Context(), dir, discard), ErrNewerSchema)
+	execSQL(t, open(t, file), change, "1.4.0-rc.2")
+	require.NoError(t, prepareDatabase(t.Context(), dir, discard))
+}
+
+func TestUnreadableVersionIsRefused(t *testing.T) {
+	dir, file := newDatabase(t)
+	execSQL(t, open(t, file), `UPDATE steward_schema SET version = 'latest'`)
+	require.ErrorContains(t, prepareDatabase(t.Context(), dir, discard), `version "latest"`)
 }
 
 func TestNewerSchemaNamesTheBackupOfThisRelease(t *testing.T) {
