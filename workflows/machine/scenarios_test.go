@@ -55,17 +55,18 @@ func TestServerTurnCostsTwelveEvents(t *testing.T) {
 }
 
 func TestServerMessagesUnderContinueAsNew(t *testing.T) {
-	const signals, updates = 30, 30
+	const signals, updates, pace = 30, 30, 150 * time.Millisecond
 	st := newStage(t, func(s *machine.Spec[toy, event]) { s.MaxTurns, s.MinLife = 5, time.Second })
 	st.work()
 	run := st.start(100000)
+	first := run.GetRunID() // Get moves it on to the last one
 	var wg sync.WaitGroup
 	accepted := make([]machine.Answer, updates)
 	wg.Go(func() {
 		for i := range signals {
 			st.signal("say", map[string]string{"text": fmt.Sprint("s", i), "request_id": fmt.Sprint("s", i)})
 			st.signal("say", map[string]string{"text": fmt.Sprint("s", i), "request_id": fmt.Sprint("s", i)})
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(pace)
 		}
 	})
 	wg.Go(func() {
@@ -75,10 +76,11 @@ func TestServerMessagesUnderContinueAsNew(t *testing.T) {
 				accepted[i] = a
 				return err == nil
 			}, 10*time.Second, 50*time.Millisecond)
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(pace)
 		}
 	})
 	wg.Wait()
+	st.until("continued twice", func(s toy) bool { return s.Stalled >= 2 })
 	st.signal("stop", stop{})
 	s := st.end(run)
 	seen := map[string]int{}
@@ -92,7 +94,7 @@ func TestServerMessagesUnderContinueAsNew(t *testing.T) {
 		require.Equal(t, 1, seen[fmt.Sprint("u", i)], "update %d", i)
 		require.Equal(t, kernel.Accept, accepted[i].Decision)
 	}
-	require.GreaterOrEqual(t, len(st.replay(run.GetRunID())), 3, "runs")
+	require.GreaterOrEqual(t, len(st.replay(first)), 3, "runs")
 	for effect, n := range st.sends {
 		require.Equal(t, 1, n, effect)
 	}
@@ -101,10 +103,7 @@ func TestServerMessagesUnderContinueAsNew(t *testing.T) {
 func TestServerUpdateThatIsRefusedLeavesNoTrace(t *testing.T) {
 	st := newStage(t, nil)
 	st.work()
-	run := st.start(1)
-	st.signal("pause", nil)
-	st.end(run)
-	run = st.start(1000000)
+	run := st.start(1000000)
 	st.signal("pause", nil)
 	st.until("paused", func(s toy) bool { return s.Paused && s.Phase == "reserved" })
 	before := len(st.events(run.GetRunID()))
