@@ -28,6 +28,7 @@ type arrivals struct {
 type (
 	arrivalsKey struct{}
 	callerKey   struct{}
+	recordKey   struct{}
 )
 
 // Options are the interceptors that a machine needs: give them to worker.Options, worker.WorkflowReplayerOptions and, by
@@ -36,12 +37,19 @@ func Options() []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{&workerInterceptor{}}
 }
 
-type workerInterceptor struct {
-	interceptor.WorkerInterceptorBase
+// Record is Options for a replayer that wants every entry of the journals that it replays: the journal of a run is
+// bounded, the whole one is its history.
+func Record(each func(Entry)) []interceptor.WorkerInterceptor {
+	return []interceptor.WorkerInterceptor{&workerInterceptor{record: each}}
 }
 
-func (*workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	i := &inbound{}
+type workerInterceptor struct {
+	interceptor.WorkerInterceptorBase
+	record func(Entry)
+}
+
+func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &inbound{record: w.record}
 	i.Next = next
 	return i
 }
@@ -49,9 +57,13 @@ func (*workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor
 type inbound struct {
 	interceptor.WorkflowInboundInterceptorBase
 	arrivals arrivals
+	record   func(Entry)
 }
 
 func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	if i.record != nil {
+		ctx = workflow.WithValue(ctx, recordKey{}, i.record)
+	}
 	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, arrivalsKey{}, &i.arrivals), in)
 }
 

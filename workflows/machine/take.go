@@ -72,6 +72,9 @@ func (m *machine[S, E]) note(ctx workflow.Context, entry Entry) {
 	if over := len(m.carry.Journal) - MaxJournal; over > 0 {
 		m.carry.Journal = slices.Delete(m.carry.Journal, 0, over)
 	}
+	if record, ok := m.root.Value(recordKey{}).(func(Entry)); ok {
+		record(entry)
+	}
 	fields := []any{"run", workflow.GetInfo(ctx).WorkflowExecution.ID, "event", entry.Event, "decision", entry.Decision, "code", entry.Code}
 	if entry.Note != "" {
 		workflow.GetLogger(ctx).Warn("decision", append(fields, "note", entry.Note)...)
