@@ -1,0 +1,173 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"steward/activities"
+	"steward/workflows"
+)
+
+const (
+	// lineageTime bounds the whole reading of a lineage.
+	lineageTime = 25 * time.Second
+	// listPause is the pause between two looks at the list while this run is not in it yet.
+	listPause = 50 * time.Millisecond
+)
+
+// lineage reads what the last run of a workflow id left behind; nil when this run is the first. The list of runs lags
+// behind their histories, so it is only used to find the run: a list that shows this run, which started last, shows the
+// older ones too. All else is read from the run itself.
+func lineage(ctx context.Context, c client.Client, id, self string) (*activities.Lineage, error) {
+	ctx, cancel := context.WithTimeout(ctx, lineageTime)
+	defer cancel()
+	previous, err := previousRun(ctx, c, id, self)
+	if err != nil || previous == "" {
+		return nil, err
+	}
+	return finalState(ctx, c, id, previous, self)
+}
+
+// previousRun is the newest run of a workflow id beside self, or empty.
+func previousRun(ctx context.Context, c client.Client, id, self string) (string, error) {
+	for {
+		listed, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			PageSize: 100, Query: fmt.Sprintf("WorkflowId = '%s'", strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(id)),
+		})
+		if err != nil {
+			return "", fmt.Errorf("list the runs of %s: %w", id, err)
+		}
+		if newest, complete := newestOther(listed.GetExecutions(), self); complete {
+			return newest, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("the list of the runs of %s does not show this run yet: %w", id, ctx.Err())
+		case <-time.After(listPause):
+		}
+	}
+}
+
+// newestOther is the run beside self that started last. It is complete when the list shows self.
+func newestOther(runs []*workflowpb.WorkflowExecutionInfo, self string) (newest string, complete bool) {
+	var started time.Time
+	for _, r := range runs {
+		switch at := r.GetStartTime().AsTime(); {
+		case r.GetExecution().GetRunId() == self:
+			complete = true
+		case newest == "" || at.After(started):
+			newest, started = r.GetExecution().GetRunId(), at
+		}
+	}
+	return newest, complete
+}
+
+// finalState follows a run over continue-as-new to its end and reads the state that it left.
+func finalState(ctx context.Context, c client.Client, id, run, self string) (*activities.Lineage, error) {
+	for {
+		described, err := c.DescribeWorkflowExecution(ctx, id, run)
+		if err != nil {
+			return nil, fmt.Errorf("run %s of %s: %w", run, id, err)
+		}
+		info := described.GetWorkflowExecutionInfo()
+		left := &activities.Lineage{RunID: run, ClosedAt: info.GetCloseTime().AsTime()}
+		switch info.GetStatus() {
+		case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			left.Closed = activities.ClosedCompleted
+		case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
+			left.Closed = activities.ClosedFailed
+		case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+			left.Closed = activities.ClosedCanceled
+		case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+			left.Closed = activities.ClosedTerminated
+		case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+			left.Closed = activities.ClosedTimedOut
+		case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+			next, err := successor(ctx, c, id, run)
+			if err != nil {
+				return nil, err
+			}
+			if next == self {
+				return nil, fmt.Errorf("run %s of %s continued as this run, which carries no state", run, id)
+			}
+			run = next
+			continue
+		default:
+			return nil, fmt.Errorf("run %s of %s is %v; only one run of a workflow id can be open", run, id, info.GetStatus())
+		}
+		left.State, err = stateOf(ctx, c, id, run, left.Closed)
+		if err != nil {
+			return nil, fmt.Errorf("run %s of %s (%s): its final state is unreadable: %w", run, id, left.Closed, err)
+		}
+		return left, nil
+	}
+}
+
+// successor is the run that a run continued as.
+func successor(ctx context.Context, c client.Client, id, run string) (string, error) {
+	events := c.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return "", fmt.Errorf("run %s of %s: %w", run, id, err)
+		}
+		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
+			return next, nil
+		}
+	}
+	return "", fmt.Errorf("run %s of %s continued as a run that its history does not name", run, id)
+}
+
+// stateOf reads the state that a closed run left in its result or in the details of its failure or cancellation, and asks
+// the run itself when it left none there.
+func stateOf(ctx context.Context, c client.Client, id, run, closed string) (json.RawMessage, error) {
+	var state json.RawMessage
+	var err error
+	if closed != activities.ClosedTerminated && closed != activities.ClosedTimedOut {
+		err = c.GetWorkflow(ctx, id, run).GetWithOptions(ctx, &state, client.WorkflowRunGetOptions{DisableFollowingRuns: true})
+		var failed *temporal.ApplicationError
+		var canceled *temporal.CanceledError
+		switch {
+		case err == nil && holdsState(state):
+			return state, nil
+		case errors.As(err, &failed) && failed.HasDetails():
+			err = failed.Details(&state)
+		case errors.As(err, &canceled) && canceled.HasDetails():
+			err = canceled.Details(&state)
+		}
+		if err == nil && holdsState(state) {
+			return state, nil
+		}
+		var missing *serviceerror.NotFound
+		if errors.As(err, &missing) {
+			return nil, err
+		}
+	}
+	value, queryErr := c.QueryWorkflow(ctx, id, run, workflows.QueryState)
+	if queryErr == nil {
+		queryErr = value.Get(&state)
+	}
+	if queryErr != nil {
+		return nil, errors.Join(err, fmt.Errorf("query %s: %w", workflows.QueryState, queryErr))
+	}
+	if !holdsState(state) {
+		return nil, errors.Join(err, fmt.Errorf("query %s answered no state", workflows.QueryState))
+	}
+	return state, nil
+}
+
+// holdsState tells a state, a JSON object, from an absent one.
+func holdsState(raw json.RawMessage) bool {
+	return strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
+}

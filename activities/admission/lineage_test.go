@@ -1,0 +1,188 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"steward/activities"
+	"steward/worker/embedded"
+	"steward/workflows"
+)
+
+// end says how the fake run of this test closes, after it has admitted itself.
+type end struct {
+	How   string `json:"how"`
+	State string `json:"state"`
+	// Runs is how often it continues as new first.
+	Runs int `json:"runs"`
+}
+
+type left struct {
+	Mark string                 `json:"mark"`
+	Saw  activities.AdmitResult `json:"saw"`
+}
+
+// fakeRun admits itself like a run and then closes as it was told.
+func fakeRun(ctx workflow.Context, e end, carried *left) (*left, error) {
+	state := carried
+	if state == nil {
+		state = &left{Mark: e.State}
+		ctx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+		info := workflow.GetInfo(ctx).WorkflowExecution
+		in := activities.AdmitInput{Start: json.RawMessage(`{}`), WorkflowID: info.ID, RunID: info.RunID}
+		if err := workflow.ExecuteActivity(ctx, workflows.ActivityAdmit, in).Get(ctx, &state.Saw); err != nil {
+			return nil, err
+		}
+	}
+	if err := workflow.SetQueryHandler(ctx, workflows.QueryState, func() (*left, error) { return state, nil }); err != nil {
+		return nil, err
+	}
+	if e.Runs > 0 {
+		e.Runs--
+		return nil, workflow.NewContinueAsNewError(ctx, workflows.TypeWorkflowRun, e, state)
+	}
+	switch e.How {
+	case "result":
+		return state, nil
+	case "failure":
+		return nil, temporal.NewNonRetryableApplicationError("no", workflows.FailureStartRefused, nil, state)
+	case "failure without details":
+		return nil, temporal.NewNonRetryableApplicationError("no", "other", nil)
+	case "cancel":
+		ctx.Done().Receive(ctx, nil)
+		return nil, temporal.NewCanceledError(state)
+	}
+	ctx.Done().Receive(ctx, nil)
+	return nil, workflow.Await(ctx, func() bool { return false })
+}
+
+func TestLineageOfEveryEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(t.Context(), embedded.Options{DataDir: t.TempDir(), UIPort: embedded.NoUI, Logger: quiet})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c, err := client.Dial(client.Options{HostPort: server.Address(), Namespace: server.Namespace(), Logger: sdklog.NewStructuredLogger(quiet)})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	w := worker.New(c, workflows.QueueRun, worker.Options{DisableRegistrationAliasing: true})
+	w.RegisterWorkflowWithOptions(fakeRun, workflow.RegisterOptions{Name: workflows.TypeWorkflowRun})
+	admission := &Admission{Client: c, Sites: registry(t)}
+	w.RegisterActivityWithOptions(admission.Admit, activity.RegisterOptions{Name: workflows.ActivityAdmit})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+
+	ctx := t.Context()
+	run := func(t *testing.T, id string, e end) client.WorkflowRun {
+		t.Helper()
+		started, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueRun}, workflows.TypeWorkflowRun, e)
+		require.NoError(t, err)
+		return started
+	}
+	// see starts one more run and returns the lineage that it saw.
+	see := func(t *testing.T, id string) activities.AdmitResult {
+		t.Helper()
+		var got left
+		require.NoError(t, run(t, id, end{How: "result", State: "looker"}).Get(ctx, &got))
+		return got.Saw
+	}
+	admitted := func(t *testing.T, id string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var got left
+			value, err := c.QueryWorkflow(ctx, id, "", workflows.QueryState)
+			return err == nil && value.Get(&got) == nil && got.Mark != ""
+		}, 20*time.Second, 20*time.Millisecond)
+	}
+
+	for name, e := range map[string]struct {
+		end    end
+		close  func(t *testing.T, id string)
+		closed string
+	}{
+		"result":                     {end{How: "result"}, nil, activities.ClosedCompleted},
+		"failure":                    {end{How: "failure"}, nil, activities.ClosedFailed},
+		"failure without details":    {end{How: "failure without details"}, nil, activities.ClosedFailed},
+		"continued, then a result":   {end{How: "result", Runs: 2}, nil, activities.ClosedCompleted},
+		"continued, then terminated": {end{How: "wait", Runs: 1}, terminate(c), activities.ClosedTerminated},
+		"cancelled":                  {end{How: "cancel"}, func(t *testing.T, id string) { require.NoError(t, c.CancelWorkflow(ctx, id, "")) }, activities.ClosedCanceled},
+		"terminated":                 {end{How: "wait"}, terminate(c), activities.ClosedTerminated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id := "run:lab:" + name
+			e.end.State = name
+			first := run(t, id, e.end)
+			if e.close != nil {
+				admitted(t, id)
+				e.close(t, id)
+			}
+			_ = first.Get(ctx, nil)
+			saw := see(t, id)
+			require.Empty(t, saw.LineageError)
+			require.NotNil(t, saw.Lineage)
+			require.Equal(t, e.closed, saw.Lineage.Closed)
+			require.False(t, saw.Lineage.ClosedAt.IsZero())
+			var state left
+			require.NoError(t, json.Unmarshal(saw.Lineage.State, &state))
+			require.Equal(t, name, state.Mark)
+		})
+	}
+	t.Run("the first run has none, the newest counts", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:newest's"
+		require.Nil(t, see(t, id).Lineage)
+		for _, mark := range []string{"one", "two", "three"} {
+			require.NoError(t, run(t, id, end{How: "result", State: mark}).Get(ctx, nil))
+			var state left
+			saw := see(t, id)
+			require.Empty(t, saw.LineageError)
+			require.NoError(t, json.Unmarshal(saw.Lineage.State, &state))
+			require.Equal(t, mark, state.Mark)
+		}
+	})
+	t.Run("timed out", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:late"
+		started, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: id, TaskQueue: workflows.QueueRun, WorkflowExecutionTimeout: 3 * time.Second,
+		}, workflows.TypeWorkflowRun, end{How: "wait", State: "late"})
+		require.NoError(t, err)
+		require.Error(t, started.Get(ctx, nil))
+		saw := see(t, id)
+		require.Empty(t, saw.LineageError)
+		require.Equal(t, activities.ClosedTimedOut, saw.Lineage.Closed)
+	})
+	t.Run("a run that left nothing readable", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:nothing"
+		started, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+			ID: id, TaskQueue: "nobody", WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		}, "Unknown")
+		require.NoError(t, err)
+		require.NoError(t, c.TerminateWorkflow(ctx, id, started.GetRunID(), "test"))
+		saw := see(t, id)
+		require.Nil(t, saw.Lineage)
+		require.Contains(t, saw.LineageError, "its final state is unreadable")
+	})
+}
+
+func terminate(c client.Client) func(*testing.T, string) {
+	return func(t *testing.T, id string) {
+		require.NoError(t, c.TerminateWorkflow(context.Background(), id, "", "test"))
+	}
+}

@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"steward/workflows"
+	"steward/workflows/machine"
+	"steward/workflows/run"
+)
+
+const (
+	// readSlots is how many observations one browser may have open: each run that waits for an answer holds one.
+	readSlots = 4000
+	// pollers of a queue that many runs share. The SDK's two would hand out a full backlog one by one.
+	pollers = 8
+)
+
+type adder func(queue string, options worker.Options) worker.Registry
+
+// baseOptions are common to all queues.
+func baseOptions(stop time.Duration, deployment worker.DeploymentOptions) worker.Options {
+	return worker.Options{
+		Interceptors:      machine.Options(),
+		DeploymentOptions: deployment,
+		WorkerStopTimeout: stop,
+		// A cancelled observation has to be gone before the next activity meets its tab; cancellation arrives with a
+		// heartbeat. The SDK's default holds heartbeats back for 80 % of the heartbeat time-out.
+		MaxHeartbeatThrottleInterval: 500 * time.Millisecond,
+		// Names are constants; a function reference would be a second name for the same thing.
+		DisableRegistrationAliasing: true,
+	}
+}
+
+// addRun serves WorkflowRun.
+func addRun(o Options, base worker.Options, add adder) error {
+	if o.Admission == nil {
+		return errors.New("it needs an admission")
+	}
+	base.MaxConcurrentWorkflowTaskPollers = pollers
+	// After a worker died, the first task of each of its runs waits this long for it. The SDK's default is 5 s.
+	base.StickyScheduleToStartTimeout = time.Second
+	// The SDK takes 1 s without a yield for a deadlock; a decision takes microseconds, but a busy two-core machine can be
+	// slow to schedule it.
+	base.DeadlockDetectionTimeout = 5 * time.Second
+	registry := add(workflows.QueueRun, base)
+	registry.RegisterWorkflowWithOptions(run.Workflow(o.Run), workflow.RegisterOptions{
+		Name: workflows.TypeWorkflowRun, VersioningBehavior: behavior(base.DeploymentOptions),
+	})
+	registry.RegisterActivityWithOptions(o.Admission.Admit, activity.RegisterOptions{Name: workflows.ActivityAdmit})
+	return nil
+}
+
+// behavior is AutoUpgrade on a versioned worker; an unversioned one may not name any.
+func behavior(d worker.DeploymentOptions) workflow.VersioningBehavior {
+	if d.UseVersioning {
+		return workflow.VersioningBehaviorAutoUpgrade
+	}
+	return workflow.VersioningBehaviorUnspecified
+}
+
+func addChecks(o Options, base worker.Options, add adder) error {
+	if o.Checks == nil {
+		return errors.New("it needs the checks")
+	}
+	base.DisableWorkflowWorker = true
+	registry := add(workflows.QueueChecks(o.Host), base)
+	registry.RegisterActivityWithOptions(o.Checks.Run, activity.RegisterOptions{Name: workflows.ActivityChecks})
+	registry.RegisterActivityWithOptions(o.Checks.Baseline, activity.RegisterOptions{Name: workflows.ActivityBaseline})
+	registry.RegisterActivityWithOptions(o.Checks.ReadProgress, activity.RegisterOptions{Name: workflows.ActivityProgress})
+	return nil
+}
+
+// addBrowsers serves two queues for each login: effects one after the other, reads side by side.
+func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Options, add adder) error {
+	if len(o.Browsers) == 0 {
+		return errors.New("it needs at least one browser in the settings")
+	}
+	base.DisableWorkflowWorker = true
+	for name, b := range o.Browsers {
+		send := base
+		send.Identity = sendIdentity(o.Host, b.ProfileDir)
+		if err := refuseSecondSender(ctx, c, name, send.Identity); err != nil {
+			return err
+		}
+		send.MaxConcurrentActivityExecutionSize = 1
+		send.MaxConcurrentActivityTaskPollers = 1
+		effects := add(workflows.QueueSend(name), send)
+		effects.RegisterActivityWithOptions(b.Browser.Send, activity.RegisterOptions{Name: workflows.ActivitySend})
+		effects.RegisterActivityWithOptions(b.Browser.Interrupt, activity.RegisterOptions{Name: workflows.ActivityInterrupt})
+		effects.RegisterActivityWithOptions(b.Browser.Probe, activity.RegisterOptions{Name: workflows.ActivityProbe})
+
+		read := base
+		read.MaxConcurrentActivityExecutionSize = readSlots
+		read.MaxConcurrentActivityTaskPollers = pollers
+		reads := add(workflows.QueueRead(name), read)
+		reads.RegisterActivityWithOptions(b.Browser.Observe, activity.RegisterOptions{Name: workflows.ActivityObserve})
+		reads.RegisterActivityWithOptions(b.Browser.Reconcile, activity.RegisterOptions{Name: workflows.ActivityReconcile})
+	}
+	return nil
+}
