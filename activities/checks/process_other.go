@@ -1,0 +1,9 @@
+//go:build !linux
+
+package checks
+
+import "syscall"
+
+func groupOfItsOwn() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
