@@ -169,6 +169,8 @@ type ObserveResult struct {
 	// Class refines provider_error, user_action and ui_drift.
 	Class  string `json:"class,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Until is when a limit ends that the page asks its user about; zero when the page does not say.
+	Until time.Time `json:"until,omitzero"`
 	// SeenAt is when assistant material was first seen after our message; zero when none was.
 	SeenAt    time.Time `json:"seen_at,omitzero"`
 	SettledAt time.Time `json:"settled_at,omitzero"`

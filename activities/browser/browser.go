@@ -1,0 +1,148 @@
+// Package browser drives one login of a chat site: it sends prompts, observes answers and proves what it saw. It decides
+// nothing; its results are evidence. (ChatGPT Web adapter boundary; Disposable browser resources; Provider observation.)
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"steward/activities"
+	"steward/config/sites"
+)
+
+// Options of a Browser.
+type Options struct {
+	// Name of the login.
+	Name  string
+	Sites *sites.Registry
+	// ProfileDir is the browser's user data directory. Files that belong to it stand beside it.
+	ProfileDir string
+	// Executable of the browser; empty looks for an installed one.
+	Executable string
+	// CDPURL attaches to a running browser, which must run on ProfileDir, instead of starting one.
+	CDPURL string
+	// Headed shows a window. NoSandbox is for containers; as root it is always so.
+	Headed    bool
+	NoSandbox bool
+	// MaxTabs bounds the tabs that are kept open; default 12.
+	MaxTabs int
+	// Screenshots of failed sends and unrecognised pages go to SnapshotDir.
+	Screenshots bool
+	SnapshotDir string
+	Arm         Armer
+	Worker      activities.Worker
+	// Fence says why this worker may not send any more; nil when it may.
+	Fence func() error
+	// Hook is called at the named points of a send (before_arm, armed, clicked, committed); for fault tests.
+	Hook func(point string)
+	Log  *slog.Logger
+}
+
+// Browser is one login. Its methods are the activities; they are safe for concurrent use.
+type Browser struct {
+	opts   Options
+	log    *slog.Logger
+	lock   *os.File
+	engine *engine
+	ledger *ledger
+	rest   *rest
+	pool   *pool
+	tabs   *tabs
+}
+
+const defaultMaxTabs = 12
+
+// Open takes the profile directory and reads what belongs to it. The browser itself starts with the first activity. A
+// directory that another worker or browser uses is refused with ErrInUse.
+func Open(ctx context.Context, opts Options) (*Browser, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.MaxTabs <= 0 {
+		opts.MaxTabs = defaultMaxTabs
+	}
+	if opts.Hook == nil {
+		opts.Hook = func(string) {}
+	}
+	if opts.Fence == nil {
+		opts.Fence = func() error { return nil }
+	}
+	if opts.Sites == nil || opts.ProfileDir == "" {
+		return nil, errors.New("browser: site profiles and a profile directory are needed")
+	}
+	dir, err := filepath.Abs(opts.ProfileDir)
+	if err != nil {
+		return nil, fmt.Errorf("browser %s: %w", opts.Name, err)
+	}
+	opts.ProfileDir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("browser %s: %w", opts.Name, err)
+	}
+	lock, err := lockProfile(dir)
+	if err != nil {
+		return nil, fmt.Errorf("browser %s: %w", opts.Name, err)
+	}
+	b := &Browser{opts: opts, log: opts.Log.With("browser", opts.Name), lock: lock, pool: newPool(opts.MaxTabs)}
+	b.engine = newEngine(opts, b.log)
+	if err := b.read(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("browser %s: %w", opts.Name, err), lock.Close())
+	}
+	return b, nil
+}
+
+// read loads the files beside the profile directory and ends what a killed worker left behind.
+func (b *Browser) read(ctx context.Context) error {
+	dir := b.opts.ProfileDir
+	if b.opts.CDPURL == "" {
+		ctx, cancel := context.WithTimeout(ctx, stopLimit)
+		defer cancel()
+		if err := endLeftover(ctx, dir); err != nil {
+			return err
+		}
+		if err := clearSingletons(dir); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b.rest, err = openRest(beside(dir, ".rest.json")); err != nil {
+		return err
+	}
+	if b.tabs, err = openTabs(b, beside(dir, ".tabs.json")); err != nil {
+		return err
+	}
+	b.ledger, err = openLedger(beside(dir, ".ledger"))
+	return err
+}
+
+// Close ends the browser, if this worker started it, and gives the profile directory back.
+func (b *Browser) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.engine.close()
+	}()
+	var late error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		late = fmt.Errorf("browser %s does not close: %w", b.opts.Name, ctx.Err())
+	}
+	return errors.Join(late, closeAll(b.ledger, b.lock))
+}
+
+func closeAll(l *ledger, rest ...io.Closer) error {
+	err := l.close()
+	for _, c := range rest {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// now is the wall clock without its monotonic part, as results carry it.
+func now() time.Time { return time.Now().Round(time.Millisecond) }

@@ -1,0 +1,177 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"steward/activities"
+	"steward/config/sites"
+	"steward/integration/chatlab"
+	"steward/workflows/run/receipt"
+)
+
+// lab is a fixture chat site and one real browser, shared by the tests of this package.
+type lab struct {
+	*chatlab.Server
+	browser *Browser
+	dir     string
+}
+
+const labProfile = `
+site: chatlab
+extends: chatgpt
+version: 1
+origins: [%s]
+headed: false
+settle: {looks: 3, stable: 600ms, extra: 3s, drift_after: 3s, reload_after: 4s}
+timings: {send_gap: 0s, min_interval: 0s, cooldown: 1s, open: 10s, hydrate: 300ms, control: 3s, commit: 8s, address: 8s,
+  look: 100ms, look_max: 500ms}
+`
+
+var shared = sync.OnceValues(func() (*lab, error) {
+	dir, err := os.MkdirTemp("", "steward-browser-test-")
+	if err != nil {
+		return nil, err
+	}
+	return startLab(dir)
+})
+
+func startLab(dir string) (*lab, error) {
+	site, err := chatlab.Start(chatlab.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	b, err := openBrowser(dir, site, "lab", func(*Options) {})
+	if err != nil {
+		return nil, err
+	}
+	return &lab{Server: site, browser: b, dir: dir}, nil
+}
+
+func openBrowser(dir string, site *chatlab.Server, name string, edit func(*Options)) (*Browser, error) {
+	profiles := filepath.Join(dir, "sites")
+	if err := os.MkdirAll(profiles, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(profiles, "chatlab.yaml"), fmt.Appendf(nil, labProfile, site.URL()), 0o600); err != nil {
+		return nil, err
+	}
+	registry, err := sites.Load(profiles)
+	if err != nil {
+		return nil, err
+	}
+	opts := Options{
+		Name: name, Sites: registry, ProfileDir: filepath.Join(dir, name), Arm: &armer{}, Log: slog.New(slog.DiscardHandler),
+	}
+	if testing.Verbose() {
+		opts.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	edit(&opts)
+	return Open(context.Background(), opts)
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if l, err := shared(); err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		if err := l.browser.Close(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		cancel()
+		_ = l.Close()
+		_ = os.RemoveAll(l.dir)
+	}
+	os.Exit(code)
+}
+
+func useLab(t *testing.T) *lab {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a browser")
+	}
+	l, err := shared()
+	require.NoError(t, err)
+	return l
+}
+
+// armer is an Armer in memory.
+type armer struct {
+	mu    sync.Mutex
+	beats []activities.SendProgress
+	// answer decides each beat; nil accepts.
+	answer func(activities.SendProgress) error
+}
+
+func (a *armer) Beat(_ context.Context, p activities.SendProgress) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.beats = append(a.beats, p)
+	if a.answer != nil {
+		return a.answer(p)
+	}
+	return nil
+}
+
+// conversation makes a conversation of a scenario.
+func (l *lab) conversation(t *testing.T, scenario string) activities.Conversation {
+	t.Helper()
+	sc, err := chatlab.ParseScenario([]byte(scenario))
+	require.NoError(t, err)
+	id, err := l.NewConversation(chatlab.Conversation{Scenario: sc})
+	require.NoError(t, err)
+	return activities.Conversation{Site: "chatlab", Browser: l.browser.opts.Name, ID: id, URL: l.ConversationURL(id)}
+}
+
+var effects int
+
+// effect is a new effect id.
+func effect() string {
+	effects++
+	return fmt.Sprintf("fx_%016x", time.Now().UnixNano()+int64(effects))
+}
+
+const taskID = "t_0123456789ab"
+
+// prompt carries everything that the fixture site's receipts echo.
+func prompt(c activities.Conversation, fx string, lines ...string) string {
+	return strings.Join(append(lines,
+		"conversation_id: "+c.ID, "task_id: "+taskID, "active_scope: goal:lab", marker(fx)), "\n")
+}
+
+func sendInput(c activities.Conversation, fx string, lines ...string) activities.SendInput {
+	text := prompt(c, fx, lines...)
+	return activities.SendInput{
+		TaskID: taskID, Conversation: c, EffectID: fx, Generation: 1, Kind: "enrollment", Prompt: text, PromptDigest: digestOf(text),
+	}
+}
+
+func observeInput(c activities.Conversation, fx string) activities.ObserveInput {
+	return activities.ObserveInput{
+		TaskID: taskID, Conversation: c, EffectID: fx, Until: time.Now().Add(40 * time.Second),
+		Want: receipt.Want{ConversationID: c.ID, TaskID: taskID, Scope: "goal:lab", EffectID: fx},
+	}
+}
+
+func (l *lab) send(t *testing.T, in activities.SendInput) activities.SendResult {
+	t.Helper()
+	r, err := l.browser.Send(t.Context(), in)
+	require.NoError(t, err)
+	return r
+}
+
+func (l *lab) observe(t *testing.T, in activities.ObserveInput) activities.ObserveResult {
+	t.Helper()
+	r, err := l.browser.Observe(t.Context(), in)
+	require.NoError(t, err)
+	return r
+}

@@ -1,0 +1,22 @@
+package browser
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// started is when a process began, in the kernel's own spelling; empty when it is gone or only waits to be reaped.
+func started(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	// The command name in parentheses may hold anything; the fields behind it are plain.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const state, startTime = 0, 19
+	if len(fields) <= startTime || string(fields[state]) == "Z" {
+		return ""
+	}
+	return string(fields[startTime])
+}

@@ -1,0 +1,32 @@
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mxschmitt/playwright-go"
+)
+
+// snapshot keeps a picture of a page that was not understood, on this host only and only when that is switched on.
+func (b *Browser) snapshot(t *tab, effect string) {
+	if !b.opts.Screenshots || b.opts.SnapshotDir == "" || t == nil || t.broken.Load() {
+		return
+	}
+	if err := os.MkdirAll(b.opts.SnapshotDir, 0o700); err != nil {
+		b.log.Warn("snapshot", "error", err)
+		return
+	}
+	path := filepath.Join(b.opts.SnapshotDir, effect+"-"+time.Now().UTC().Format("20060102T150405")+".png")
+	picture, err := within(lookLimit+time.Second, func() ([]byte, error) {
+		return t.page.Screenshot(playwright.PageScreenshotOptions{Timeout: ms(lookLimit)})
+	})
+	if err == nil {
+		err = os.WriteFile(path, picture, 0o600)
+	}
+	if err != nil {
+		b.log.Warn("snapshot", "effect", effect, "error", firstLine(err))
+		return
+	}
+	b.log.Info("snapshot", "effect", effect, "file", path)
+}

@@ -1,0 +1,208 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"steward/activities"
+	"steward/config/sites"
+	"steward/workflows/run/receipt"
+)
+
+// pressLimit bounds the press itself. Its deadline is the gate's; this is for a browser that does not answer.
+const pressLimit = 10 * time.Second
+
+// strike is the irreversible part. It notes the attempt in the ledger, arms, presses once, and from then on says only what
+// it can prove.
+func (s *sending) strike(ctx context.Context) error {
+	s.pulse.at("arm")
+	if err := s.b.rest.sent(now()); err != nil {
+		return s.clearAfter(err)
+	}
+	err := s.b.ledger.append(attempt{Effect: s.in.EffectID, Generation: s.in.Generation, At: now()})
+	if errors.Is(err, errLedgered) {
+		return s.clearAfter(doubtful("ledger_refused", err.Error()))
+	}
+	if err != nil {
+		return s.clearAfter(returned("ledger_failed", err.Error()))
+	}
+	s.b.opts.Hook("before_arm")
+	if err := ctx.Err(); err != nil {
+		return s.clearAfter(returned("cancelled", "the attempt was asked to stop before it armed"))
+	}
+	// From before the call: the server may have accepted it at any moment since.
+	deadline := time.Now().Add(armWindow)
+	if err := s.pulse.arm(context.WithoutCancel(ctx), s.in.Generation); err != nil {
+		return s.clearAfter(returned("arming_refused", err.Error()))
+	}
+	s.result.Armed = true
+	s.b.opts.Hook("armed")
+	if err := s.press(deadline); err != nil {
+		return err
+	}
+	s.b.opts.Hook("clicked")
+	s.lease.yield()
+	s.pulse.at("commit")
+	return s.commit(context.WithoutCancel(ctx))
+}
+
+// press makes the one press. It returns a verdict only with proof that the press did not and will not take effect: the
+// command was never given, or the page's gate let no event of it through and is closed for good.
+func (s *sending) press(deadline time.Time) error {
+	if !time.Now().Before(deadline) {
+		return s.clearAfter(returned("arming_expired", "too much time passed between arming and the press; it was not made"))
+	}
+	x, y, err := s.gate.aim(deadline)
+	if err != nil {
+		return s.clearAfter(returned("press_refused", err.Error()))
+	}
+	if !time.Now().Before(deadline) {
+		return s.clearAfter(returned("arming_expired", "too much time passed between arming and the press; it was not made"))
+	}
+	pressed := do(pressLimit, func() error { return s.tab.page.Mouse().Click(x, y) })
+	passed, refused, err := s.gate.shut()
+	if err != nil || passed > 0 {
+		return nil // it took effect, or nobody can say
+	}
+	if pressed != nil {
+		// Parts of the press may still be on their way to this page; they end with it.
+		if !s.b.tabs.close(context.Background(), s.tab) {
+			return nil
+		}
+	}
+	code := "press_stopped"
+	if refused == "late" {
+		code = "arming_expired"
+	}
+	return s.clearAfter(returned(code, fmt.Sprintf("no event of the press took effect (%s)", word(refused))))
+}
+
+func word(refused string) string {
+	if refused == "" {
+		return "none arrived"
+	}
+	return refused
+}
+
+// commit waits until the message stands in the conversation, and for a new conversation until its durable address is known.
+func (s *sending) commit(ctx context.Context) error {
+	t := s.place.site.Timings
+	began := time.Now()
+	noted := false
+	reloadAt := began.Add(t.Commit / 2)
+	for {
+		l, err := s.tab.look(s.place.site, lookQuery{Marker: s.marker})
+		if err == nil {
+			noted = noted || s.limited(l)
+			if l.Marker != nil {
+				s.b.opts.Hook("committed")
+				return s.bound(ctx, l)
+			}
+		}
+		if time.Since(began) > t.Commit {
+			return doubtful("commit_not_seen", "the message was not seen in the conversation: "+s.sight(l, err))
+		}
+		lost := errors.Is(err, errPageGone)
+		if !s.place.unbound() && (lost || time.Now().After(reloadAt)) {
+			reloadAt = reloadAt.Add(t.Commit)
+			s.revisit(ctx, lost)
+		}
+		if lost && s.place.unbound() {
+			return doubtful("page_lost", "the page of the new conversation was lost after the press: "+err.Error())
+		}
+		if err := sleep(ctx, pace); err != nil {
+			return doubtful("commit_not_seen", err.Error())
+		}
+	}
+}
+
+// revisit loads the conversation afresh to look for a message that its page did not show. It only reads.
+func (s *sending) revisit(ctx context.Context, lost bool) {
+	if lost {
+		s.b.tabs.drop(ctx, s.tab)
+	}
+	t, err := s.b.tabs.ensure(ctx, s.place)
+	if err == nil && !lost {
+		err = s.b.reopen(ctx, s.place, t)
+	}
+	if err != nil {
+		s.b.log.Warn("conversation is not readable after the press", "effect", s.in.EffectID, "error", err)
+		return
+	}
+	s.tab = t
+}
+
+// limited notes a limit that the site shows after the press.
+func (s *sending) limited(l look) bool {
+	state, text := l.state(s.place.site, sites.Limited, sites.UserAction)
+	if state == nil {
+		return false
+	}
+	verdict := s.b.obstacle(s.place.site, arrival{state: state, text: text})
+	s.b.log.Info("the site shows an obstacle after the press", "effect", s.in.EffectID, "state", state.Name, "verdict", verdict)
+	return true
+}
+
+func (s *sending) sight(l look, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(l.States) > 0:
+		return "the page shows " + l.States[0].State
+	case l.Draft != "":
+		return "the text still stands in the composer"
+	}
+	return "the page shows " + l.URL
+}
+
+// bound waits for the durable address of a new conversation.
+func (s *sending) bound(ctx context.Context, l look) error {
+	deadline := time.Now().Add(s.place.site.Timings.Address)
+	for {
+		if id, _, err := s.place.site.Conversation(l.URL); err == nil && (s.place.unbound() || id == s.place.id) {
+			return s.committed(l, false)
+		}
+		if !s.place.unbound() {
+			return s.committed(l, false)
+		}
+		if time.Now().After(deadline) {
+			return doubtful("address_not_known", "the message stands there, but the conversation has no durable address yet: "+l.URL)
+		}
+		if err := sleep(ctx, pace); err != nil {
+			return doubtful("address_not_known", err.Error())
+		}
+		if next, err := s.tab.look(s.place.site, lookQuery{Marker: s.marker}); err == nil && next.Marker != nil {
+			l = next
+		}
+	}
+}
+
+// committed is the verdict of a message that was seen with the marker of this effect.
+func (s *sending) committed(l look, before bool) error {
+	r := activities.SendResult{
+		Outcome: activities.SendCommitted, AlreadyThere: before, UserMessageID: l.Marker.ID, CommittedAt: now(),
+		ConversationID: s.place.id, ConversationURL: s.place.url,
+	}
+	if id, url, err := s.place.site.Conversation(l.URL); err == nil {
+		r.ConversationID, r.ConversationURL = id, url
+		if err := s.b.tabs.bind(s.tab, boundKey(s.place.site, id), url); err != nil {
+			s.b.log.Warn("tab file", "error", err)
+		}
+	} else if s.place.unbound() {
+		r.ConversationID, r.ConversationURL = "", ""
+	}
+	if sent, shown := receipt.CanonicalText([]string{s.in.Prompt}), receipt.CanonicalText([]string{l.Marker.Text}); sent != shown {
+		r.Code = "text_differs"
+		r.Detail = fmt.Sprintf("the message stands there with %d of %d characters", len([]rune(shown)), len([]rune(sent)))
+		if strings.HasPrefix(sent, shown) {
+			r.Code = "text_cut"
+		}
+	}
+	if err := s.b.tabs.change(s.tab.key, func(rec *record) { rec.Note = nil }); err != nil {
+		s.b.log.Warn("tab file", "error", err)
+	}
+	return &verdict{r}
+}

@@ -1,0 +1,397 @@
+package browser
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mxschmitt/playwright-go"
+)
+
+var (
+	errAmbiguous = errors.New("more than one tab shows the conversation")
+	errNoRoom    = errors.New("every tab is in use")
+)
+
+// tab is one page that shows one conversation. Whoever holds the conversation's lease uses it alone.
+type tab struct {
+	page    playwright.Page
+	session *session
+	key     string
+	owned   bool
+	used    time.Time
+	// generating is what the last look saw.
+	generating atomic.Bool
+	// broken: the page does not answer, or is closed.
+	broken atomic.Bool
+	// fresh: loaded by this lease.
+	fresh bool
+}
+
+// tabs keeps one tab per conversation, and the file that tells after a restart which tabs are ours. Tabs are disposable:
+// losing one changes no run. (Disposable browser resources.)
+type tabs struct {
+	browser *Browser
+	path    string
+
+	mu      sync.Mutex
+	records map[string]*record
+	open    map[string]*tab
+	opening int
+	adopted int // the session whose pages were compared with the records
+}
+
+// record is what the tab file knows of one conversation's tab. It is written before the tab is navigated.
+type record struct {
+	URL    string     `json:"url"`
+	Target string     `json:"target,omitempty"`
+	Token  string     `json:"token,omitempty"`
+	Note   *draftNote `json:"note,omitempty"`
+	Used   time.Time  `json:"used"`
+}
+
+// draftNote is what we put into the composer, noted before it is typed.
+type draftNote struct {
+	Effect string `json:"effect"`
+	Length int    `json:"length"`
+	Digest string `json:"digest"`
+	// Cleared: it was taken for our residue once already.
+	Cleared bool `json:"cleared,omitempty"`
+}
+
+// maxRecords bounds the tab file; the ones used longest ago go first.
+const maxRecords = 2000
+
+func openTabs(b *Browser, path string) (*tabs, error) {
+	t := &tabs{browser: b, path: path, records: map[string]*record{}, open: map[string]*tab{}}
+	return t, readJSON(path, &t.records)
+}
+
+// change edits one record and writes the file.
+func (t *tabs) change(key string, edit func(*record)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.records[key]
+	if r == nil {
+		r = &record{}
+		t.records[key] = r
+	}
+	edit(r)
+	r.Used = now()
+	t.trim()
+	return writeJSON(t.path, t.records)
+}
+
+func (t *tabs) trim() {
+	for len(t.records) > maxRecords {
+		oldest := ""
+		for key, r := range t.records {
+			if t.open[key] == nil && (oldest == "" || r.Used.Before(t.records[oldest].Used)) {
+				oldest = key
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		delete(t.records, oldest)
+	}
+}
+
+func (t *tabs) record(key string) record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.records[key]; r != nil {
+		return *r
+	}
+	return record{}
+}
+
+// bind moves the tab of a new conversation to its durable id.
+func (t *tabs) bind(tb *tab, key, url string) error {
+	t.mu.Lock()
+	old := tb.key
+	if old == key {
+		t.mu.Unlock()
+		return nil
+	}
+	if r := t.records[old]; r != nil {
+		r.URL = url
+		t.records[key] = r
+		delete(t.records, old)
+	}
+	if t.open[old] == tb {
+		delete(t.open, old)
+		t.open[key] = tb
+	}
+	tb.key = key
+	t.mu.Unlock()
+	return t.change(key, func(r *record) { r.URL = url })
+}
+
+// ensure returns the conversation's tab: the owned one, else the only one that shows it, else a new one. The caller holds
+// the conversation's lease.
+func (t *tabs) ensure(ctx context.Context, p place) (*tab, error) {
+	s, err := t.browser.engine.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.adopt(s)
+	t.mu.Lock()
+	tb := t.open[p.key]
+	if tb != nil && (tb.session != s || tb.broken.Load() || tb.page.IsClosed()) {
+		delete(t.open, p.key)
+		tb = nil
+	}
+	t.mu.Unlock()
+	if tb != nil && !p.unbound() && !p.shows(tb.page.URL()) {
+		if tb.owned {
+			return tb, t.load(ctx, tb, p.url)
+		}
+		t.forget(tb) // a user's tab that went elsewhere
+		tb = nil
+	}
+	if tb == nil {
+		if tb, err = t.find(s, p); err != nil {
+			return nil, err
+		}
+	}
+	if tb != nil {
+		tb.used, tb.fresh = time.Now(), false
+		return tb, nil
+	}
+	return t.create(ctx, s, p)
+}
+
+// find looks for the conversation in every tab of the browser.
+func (t *tabs) find(s *session, p place) (*tab, error) {
+	if p.unbound() {
+		return nil, nil
+	}
+	var matches []playwright.Page
+	for _, page := range s.context.Pages() {
+		if p.shows(page.URL()) {
+			matches = append(matches, page)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("%w: %d tabs", errAmbiguous, len(matches))
+	}
+	t.mu.Lock()
+	for _, other := range t.open {
+		if other.page == matches[0] {
+			t.mu.Unlock()
+			return other, t.bind(other, p.key, p.url)
+		}
+	}
+	tb := &tab{page: matches[0], session: s, key: p.key}
+	t.open[p.key] = tb
+	t.mu.Unlock()
+	return tb, nil
+}
+
+// create opens a tab on the conversation. The record is written first, so that a failed open is found again.
+func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
+	if err := t.makeRoom(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		t.mu.Lock()
+		t.opening--
+		t.mu.Unlock()
+	}()
+	token := "steward-" + rand.Text()
+	url := p.url
+	if known := t.record(p.key).URL; p.unbound() && known != "" {
+		url = known
+	}
+	if err := t.change(p.key, func(r *record) { r.URL, r.Token, r.Target = url, token, "" }); err != nil {
+		return nil, err
+	}
+	page, err := within(openLimit, func() (playwright.Page, error) { return s.context.NewPage() })
+	if err != nil {
+		if errors.Is(err, errHung) || errors.Is(err, playwright.ErrTargetClosed) {
+			t.browser.engine.kill(s, err)
+		}
+		return nil, fmt.Errorf("open a tab: %w", firstLine(err))
+	}
+	tb := &tab{page: page, session: s, key: p.key, owned: true, used: time.Now()}
+	page.OnCrash(func(playwright.Page) { tb.broken.Store(true) })
+	page.OnDialog(func(d playwright.Dialog) { go func() { _ = d.Dismiss() }() })
+	t.mu.Lock()
+	t.open[p.key] = tb
+	t.mu.Unlock()
+	return tb, t.load(ctx, tb, url)
+}
+
+// Bounds of opening and closing a tab.
+const (
+	openLimit  = 20 * time.Second
+	closeLimit = 5 * time.Second
+)
+
+// load navigates an owned tab to an address of its site and marks it as ours.
+func (t *tabs) load(ctx context.Context, tb *tab, url string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tb.fresh = true
+	_, err := within(openLimit+5*time.Second, func() (playwright.Response, error) {
+		return tb.page.Goto(url, playwright.PageGotoOptions{Timeout: ms(openLimit), WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+	})
+	if err != nil {
+		return tb.failed("open "+url, err)
+	}
+	return t.mark(tb)
+}
+
+// mark puts the token into the tab's name and its target id into the tab file.
+func (t *tabs) mark(tb *tab) error {
+	token := t.record(tb.key).Token
+	target, err := within(lookLimit, func() (string, error) {
+		if _, err := tb.page.Evaluate("(token) => { window.name = token }", token); err != nil {
+			return "", err
+		}
+		return targetOf(tb.session, tb.page)
+	})
+	if err != nil {
+		return tb.failed("mark the tab", err)
+	}
+	return t.change(tb.key, func(r *record) { r.Target = target })
+}
+
+func targetOf(s *session, page playwright.Page) (string, error) {
+	cdp, err := s.context.NewCDPSession(page)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = cdp.Detach() }()
+	answer, err := cdp.Send("Target.getTargetInfo", nil)
+	if err != nil {
+		return "", err
+	}
+	fields, _ := answer.(map[string]any)
+	info, _ := fields["targetInfo"].(map[string]any)
+	id, _ := info["targetId"].(string)
+	return id, nil
+}
+
+// reload loads the conversation afresh. A user's own tab is reloaded too: it shows the same conversation again.
+func (t *tabs) reload(ctx context.Context, tb *tab) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	tb.fresh = true
+	_, err := within(openLimit+5*time.Second, func() (playwright.Response, error) {
+		return tb.page.Reload(playwright.PageReloadOptions{Timeout: ms(openLimit), WaitUntil: playwright.WaitUntilStateDomcontentloaded})
+	})
+	if err != nil {
+		return tb.failed("reload", err)
+	}
+	return nil
+}
+
+// makeRoom reserves a place for one more owned tab, and closes the one used longest ago that nobody uses and that does not
+// generate.
+func (t *tabs) makeRoom(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		owned := t.opening
+		var oldest *tab
+		for key, tb := range t.open {
+			if !tb.owned {
+				continue
+			}
+			if tb.broken.Load() || tb.page.IsClosed() {
+				delete(t.open, key)
+				continue
+			}
+			owned++
+			if !t.keep(tb) && (oldest == nil || tb.used.Before(oldest.used)) {
+				oldest = tb
+			}
+		}
+		if owned < t.browser.opts.MaxTabs {
+			t.opening++
+			t.mu.Unlock()
+			return nil
+		}
+		if oldest != nil {
+			delete(t.open, oldest.key)
+		}
+		t.mu.Unlock()
+		if oldest == nil {
+			return errNoRoom
+		}
+		t.close(ctx, oldest)
+	}
+}
+
+// keep tells that a tab may not be closed now. The caller holds t.mu.
+func (t *tabs) keep(tb *tab) bool {
+	const unbound = "new:"
+	return tb.generating.Load() || t.browser.pool.leased(tb.key) || len(tb.key) > len(unbound) && tb.key[:len(unbound)] == unbound
+}
+
+// drop closes a tab that does not answer; when even that hangs, the whole browser is given up.
+func (t *tabs) drop(ctx context.Context, tb *tab) {
+	t.forget(tb)
+	t.close(ctx, tb)
+}
+
+func (t *tabs) forget(tb *tab) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[tb.key] == tb {
+		delete(t.open, tb.key)
+	}
+}
+
+func (t *tabs) close(_ context.Context, tb *tab) bool {
+	if !tb.owned || tb.page.IsClosed() {
+		return tb.page.IsClosed()
+	}
+	tb.broken.Store(true)
+	err := do(closeLimit, func() error { return tb.page.Close() })
+	if errors.Is(err, errHung) {
+		t.browser.engine.kill(tb.session, fmt.Errorf("close a tab: %w", err))
+		return true
+	}
+	return err == nil || tb.page.IsClosed()
+}
+
+// adopt finds our tabs again in a browser that outlived us: target id and window.name must both match the tab file.
+func (t *tabs) adopt(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.adopted == s.number {
+		return
+	}
+	t.adopted = s.number
+	t.open = map[string]*tab{}
+	if t.browser.opts.CDPURL == "" {
+		return
+	}
+	for _, page := range s.context.Pages() {
+		target, err := within(lookLimit, func() (string, error) { return targetOf(s, page) })
+		if err != nil || target == "" {
+			continue
+		}
+		for key, r := range t.records {
+			if r.Target != target || r.Token == "" {
+				continue
+			}
+			name, err := within(lookLimit, func() (any, error) { return page.Evaluate("() => window.name") })
+			if err == nil && name == r.Token {
+				t.open[key] = &tab{page: page, session: s, key: key, owned: true, used: r.Used}
+			}
+		}
+	}
+}
