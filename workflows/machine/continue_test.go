@@ -63,12 +63,12 @@ func TestYoungRunDoesNotContinueAsNew(t *testing.T) {
 	require.Equal(t, 4, b.sends)
 }
 
-func TestRunWithoutEventsDoesNotContinueAsNew(t *testing.T) {
+func TestEndComesBeforeAContinuation(t *testing.T) {
 	b := newBench(t, nil)
 	b.SetContinueAsNewSuggested(true)
 	b.after(time.Hour, func() { b.SignalWorkflow("stop", stop{}) })
 	b.ExecuteWorkflow(toyWorkflow, nil, idle())
-	require.NoError(t, b.GetWorkflowError(), "the stalled event alone is no reason, and an end comes before a continuation")
+	require.NoError(t, b.GetWorkflowError())
 }
 
 func TestContinuesAsNewWhenSuggested(t *testing.T) {
@@ -212,6 +212,26 @@ func TestFirstEffectAfterAResetIsSuspect(t *testing.T) {
 	require.NoError(t, b.GetWorkflowError())
 	require.Equal(t, []string{"suspect", "reconciled", "sent:applied"}, b.state().Notes, "only the first")
 	require.Equal(t, 1, b.sends)
+}
+
+// shy refuses to begin before somebody spoke.
+type shy struct{ policy }
+
+func (p shy) Decide(s toy, e event, meta kernel.Meta) kernel.Decision[toy] {
+	if _, ok := e.(begun); ok && s.Seen == 0 {
+		return kernel.Decision[toy]{Verdict: kernel.Reject, Code: "too_shy", Next: s}
+	}
+	return p.policy.Decide(s, e, meta)
+}
+
+func TestEffectStaysSuspectUntilItsBeginIsAccepted(t *testing.T) {
+	b := newBench(t, func(s *machine.Spec[toy, event]) { s.Policy = shy{} })
+	b.OnMutableSideEffect("run").Return("another run")
+	b.after(time.Minute, func() { b.SignalWorkflow("say", say{"go on"}) })
+	b.ExecuteWorkflow(toyWorkflow, 1, nil)
+	require.NoError(t, b.GetWorkflowError())
+	require.Equal(t, []string{"go on", "suspect", "reconciled"}, b.state().Notes)
+	require.Zero(t, b.sends)
 }
 
 func TestSearchAttributesAndMemoAreWrittenOnlyWhenTheyChange(t *testing.T) {

@@ -87,7 +87,6 @@ type machine[S, E any] struct {
 	life     *life
 
 	news     bool   // something happened since the loop looked last
-	dirty    bool   // something happened since the last publication
 	leaving  bool   // the run would end or continue, were it not for an update handler
 	ripening bool   // a timer waits for the run to be old enough to continue
 	taken    int    // events taken in this run
@@ -120,7 +119,7 @@ func Run[S, E any](ctx workflow.Context, spec Spec[S, E], fresh func() S, carry 
 	if !ok {
 		panic("machine: the worker lacks the interceptor of machine.Options(): add it to the options of worker, replayer and test environment")
 	}
-	m := &machine[S, E]{Spec: spec, root: ctx, carry: carry, arrivals: seen, life: &life{}, dirty: true}
+	m := &machine[S, E]{Spec: spec, root: ctx, carry: carry, arrivals: seen, life: &life{}}
 	if m.run = workflow.GetInfo(ctx).OriginalRunID; m.run == "" {
 		m.run = workflow.GetInfo(ctx).WorkflowExecution.RunID
 	}
@@ -132,7 +131,6 @@ func Run[S, E any](ctx workflow.Context, spec Spec[S, E], fresh func() S, carry 
 	loop = workflow.WithValue(loop, lifeKey{}, m.life)
 	if carry != nil && spec.Stalled != nil && m.owed().Class != kernel.Finish {
 		m.take(loop, spec.Stalled(), sender{})
-		m.taken-- // or a run could continue as new for ever on its own
 	}
 	return m.loop(loop)
 }

@@ -216,6 +216,9 @@ func TestReadIsReplacedByAnotherKeyAndLeftAloneByTheSame(t *testing.T) {
 	require.Equal(t, "done", b.state().Phase)
 	require.Equal(t, 1, b.sends)
 	require.Contains(t, looks, 1)
+	for _, e := range b.journal() {
+		require.NotEqual(t, "machine_test.nothing", e.Event, "what a cancelled read returns is dropped")
+	}
 	require.WithinDuration(t, start.Add(80*time.Minute), b.Now(), time.Second, "the first look is dropped, the second one counts")
 }
 

@@ -51,6 +51,9 @@ type mail[E any] struct {
 // On declares the message name. Its payload is one JSON object, decoded strictly into P; beside the fields of P it may carry
 // request_id. No payload at all is an empty object. Build makes the event; its error refuses the payload like a decoding
 // problem does, and a *strict.Error keeps its problems apart. Doc is one sentence for the Web UI and the CLI.
+//
+// What a message was accepted with is decoded again at every replay: P and build may learn to take more, never to refuse
+// what they took.
 func On[E, P any](name, doc string, kinds Kinds, build func(P) (E, error)) Message[E] {
 	return Message[E]{name: name, doc: doc, kinds: kinds, build: func(data []byte) (E, error) {
 		var p P

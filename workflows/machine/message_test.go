@@ -98,6 +98,30 @@ func TestRequestIDIsAnsweredOnce(t *testing.T) {
 	require.True(t, byUpdateID.answer.Duplicate, "without request_id the update id is the request id")
 }
 
+// fragile breaks at the second message.
+type fragile struct{ policy }
+
+func (p fragile) Decide(s toy, e event, meta kernel.Meta) kernel.Decision[toy] {
+	if _, ok := e.(say); ok && s.Seen > 0 {
+		panic("broken")
+	}
+	return p.policy.Decide(s, e, meta)
+}
+
+func TestRepeatedUpdateIsNotDecidedAgain(t *testing.T) {
+	b := newBench(t, func(s *machine.Spec[toy, event]) { s.Policy = fragile{} })
+	once := map[string]string{"text": "once", "request_id": "r"}
+	var again, other *outcome
+	b.after(1*time.Minute, func() { b.SignalWorkflow("say", once) })
+	b.after(2*time.Minute, func() { again = b.update("say", "1", once) })
+	b.after(3*time.Minute, func() { other = b.update("say", "2", say{"other"}) })
+	b.after(4*time.Minute, func() { b.SignalWorkflow("stop", stop{}) })
+	b.ExecuteWorkflow(toyWorkflow, nil, idle())
+	require.NoError(t, again.refused)
+	require.True(t, again.answer.Duplicate)
+	require.ErrorContains(t, other.refused, "broken")
+}
+
 func TestRequestsAreBounded(t *testing.T) {
 	b := newBench(t, nil)
 	b.after(time.Minute, func() {

@@ -11,7 +11,9 @@ import (
 // AttentionMemo is the memo that an inbox reads: set while a person is needed.
 const AttentionMemo = "steward_attention"
 
-// View is what an operator sees of a state.
+// View is what an operator sees of a state. Keywords, Numbers and Attention are written to the history where they change: what
+// an open run shows of one state must stay the same until it carries another rules version. Details and what goes into
+// answers may change with any release.
 type View struct {
 	// Details is a Markdown page. It costs no history.
 	Details string
@@ -33,13 +35,8 @@ type published struct {
 	Attention string            `json:"attention,omitempty"`
 }
 
-// publish shows the state when something happened since the last time: details always, search attributes and memo only
-// where they changed, each in at most one event.
+// publish shows the state: details always, search attributes and memo only where they changed, each in at most one event.
 func (m *machine[S, E]) publish(ctx workflow.Context) {
-	if !m.dirty {
-		return
-	}
-	m.dirty = false
 	view := m.View(m.carry.State, m.book())
 	workflow.SetCurrentDetails(ctx, view.Details+m.refusedSignals())
 	if updates := m.carry.Published.attributes(view); len(updates) > 0 {

@@ -3,6 +3,7 @@ package machine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -38,7 +40,7 @@ func TestServerOrderOfSignalsThatWaitedForAWorker(t *testing.T) {
 	require.Equal(t, machine.CodeUnknown, entries[3].Code)
 	require.Equal(t, machine.CodeMalformed, entries[6].Code)
 	require.Equal(t, "tester", entries[0].Caller)
-	st.replay(run.GetRunID())
+	st.replay(run.GetRunID(), "signals")
 }
 
 // Every turn is two activities of 6 events each; the status does not change from turn to turn.
@@ -270,8 +272,55 @@ func TestServerResetMakesTheNextEffectSuspect(t *testing.T) {
 			count[note]++
 		}
 		require.Equal(t, map[string]int{"suspect": 1, "reconciled": 1, "sent:applied": 2}, count, name)
-		st.replay(resp.RunId)
+		st.replay(resp.RunId, "reset-"+strings.ReplaceAll(name, " ", "-"))
 	}
+}
+
+// One run has everything: an update that starts it, a timer, an upgrade in the middle of an observation, a cancellation.
+func TestServerUpgradeKeepsTheRun(t *testing.T) {
+	st := newStage(t, func(s *machine.Spec[toy, event]) { s.MinLife = 2 * time.Second })
+	st.look = func(ctx context.Context, _, _ int) (string, error) {
+		for ctx.Err() == nil {
+			activity.RecordHeartbeat(ctx)
+			time.Sleep(20 * time.Millisecond)
+		}
+		return "", ctx.Err()
+	}
+	st.work()
+	start := st.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: st.queue, TaskQueue: st.queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+	}, toyWorkflow, 1)
+	handle, err := st.client.UpdateWithStartWorkflow(st.ctx(), client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			WorkflowID: st.queue, UpdateName: "wait", Args: []any{wait{Seconds: 1}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	require.NoError(t, err)
+	var answer machine.Answer
+	require.NoError(t, handle.Get(st.ctx(), &answer))
+	require.Equal(t, kernel.Accept, answer.Decision)
+	run, err := start.Get(st.ctx())
+	require.NoError(t, err)
+	first := run.GetRunID()
+	st.until("observing", func(s toy) bool { return s.Phase == "observing" })
+	st.signal("upgrade", nil)
+	st.until("continued", func(s toy) bool { return s.Stalled == 1 })
+
+	d, err := st.client.DescribeWorkflowExecution(st.ctx(), st.queue, "")
+	require.NoError(t, err)
+	var status string
+	fields := d.WorkflowExecutionInfo.SearchAttributes.GetIndexedFields()
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(fields["ToyStatus"], &status))
+	require.Equal(t, "running", status)
+
+	require.NoError(t, st.client.CancelWorkflow(st.ctx(), st.queue, ""))
+	var cancelled *temporal.CanceledError
+	require.ErrorAs(t, run.Get(st.ctx(), nil), &cancelled)
+	var s toy
+	require.NoError(t, cancelled.Details(&s))
+	require.Equal(t, []string{"elapsed", "sent:applied"}, s.Notes)
+	require.Len(t, st.replay(first, "upgrade"), 2)
 }
 
 func TestServerShowsAndSucceeds(t *testing.T) {

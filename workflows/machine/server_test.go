@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"steward/workflows/machine"
 )
@@ -59,8 +61,10 @@ func server(t *testing.T) *lab {
 	labOnce.Do(func() {
 		status := temporal.NewSearchAttributeKeyKeyword("ToyStatus")
 		dev, err := testsuite.StartDevServer(context.Background(), testsuite.DevServerOptions{
-			ExistingPath:     path,
-			ClientOptions:    &client.Options{Logger: testCalls, Interceptors: []interceptor.ClientInterceptor{machine.Caller("tester")}},
+			ExistingPath: path,
+			ClientOptions: &client.Options{
+				Logger: testCalls, Identity: "tester", Interceptors: []interceptor.ClientInterceptor{machine.Caller("tester")},
+			},
 			SearchAttributes: temporal.NewSearchAttributes(status.ValueSet("")),
 			LogLevel:         "never",
 			ExtraArgs: []string{
@@ -92,6 +96,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T, adjust func(*machine.Spec[toy, event])) *stage {
+	t.Parallel()
 	st := &stage{lab: server(t), t: t, queue: strings.ReplaceAll(t.Name(), "/", "-"), adjust: adjust, sends: map[string]int{}}
 	st.send = func(context.Context, int, int) (string, error) { return "applied", nil }
 	st.look = func(context.Context, int, int) (string, error) { return "", nil }
@@ -194,10 +199,21 @@ func (st *stage) events(runID string) []*historypb.HistoryEvent {
 	return all
 }
 
-// replay replays every run of the chain that began with the given one, and returns their histories.
-func (st *stage) replay(firstRunID string) []*historypb.History {
+// replay replays every run of the chain that began with the given one, and returns their histories. It writes those of the
+// given name to testdata when STEWARD_RECORD is set.
+func (st *stage) replay(firstRunID string, name ...string) []*historypb.History {
 	st.t.Helper()
 	var all []*historypb.History
+	defer func() {
+		if os.Getenv("STEWARD_RECORD") == "" || len(name) == 0 {
+			return
+		}
+		for i, h := range all {
+			data, err := protojson.MarshalOptions{Indent: " "}.Marshal(h)
+			require.NoError(st.t, err)
+			require.NoError(st.t, os.WriteFile(fmt.Sprintf("testdata/%s-%d.json", name[0], i), append(data, '\n'), 0o600))
+		}
+	}()
 	for id := firstRunID; id != ""; {
 		h := &historypb.History{Events: st.events(id)}
 		require.NoError(st.t, replayer(st.t, st.adjust).ReplayWorkflowHistory(testCalls, h))
@@ -205,6 +221,23 @@ func (st *stage) replay(firstRunID string) []*historypb.History {
 		id = h.Events[len(h.Events)-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
 	}
 	return all
+}
+
+// The histories were recorded on a server: what they hold a later driver must do again. They are recorded anew only when
+// no run of an earlier release can be open any more: STEWARD_RECORD=1 STEWARD_TEMPORAL_CLI=… go test -run TestServer.
+func TestReplaysRecordedHistories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		for name, adjust := range map[string]func(*machine.Spec[toy, event]){
+			"same limits":  nil,
+			"other limits": func(s *machine.Spec[toy, event]) { s.MaxTurns, s.MinLife = 1, time.Nanosecond },
+			"newer rules":  func(s *machine.Spec[toy, event]) { s.Rules.Current = 2 },
+		} {
+			require.NoError(t, replayer(t, adjust).ReplayWorkflowHistoryFromJSONFile(testCalls, file), "%s, %s", file, name)
+		}
+	}
 }
 
 func replayer(t *testing.T, adjust func(*machine.Spec[toy, event])) worker.WorkflowReplayer {

@@ -66,7 +66,7 @@ func (m *machine[S, E]) take(ctx workflow.Context, e E, from sender) kernel.Deci
 
 // note journals and logs what happened.
 func (m *machine[S, E]) note(ctx workflow.Context, entry Entry) {
-	m.news, m.dirty = true, true
+	m.news = true
 	m.taken++
 	m.carry.Journal = append(m.carry.Journal, entry)
 	if over := len(m.carry.Journal) - MaxJournal; over > 0 {
