@@ -4,7 +4,9 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -80,19 +82,33 @@ func resolveSite(g goal.Goal, registry *sites.Registry) (goal.SiteFacts, []stric
 	}
 	facts := goal.SiteFacts{
 		Site: site.Name, Origins: site.Origins, MinInterval: goal.Duration(site.Timings.MinInterval),
+		ProbeMessage: site.MessageProbe.Allowed, Pace: pace(site.Timings.Pace),
 	}
 	path := "target.conversation_url"
 	switch {
 	case g.Target.ConversationURL != "":
 		facts.ConversationID, facts.ConversationURL, err = site.Conversation(g.Target.ConversationURL)
 	case g.Target.New != nil:
-		path = "target.new.page_url"
-		facts.PageURL, err = site.NewChat(g.Target.New.PageURL)
+		path = "target.new"
+		err = errors.New("this release enrolls existing conversations only; open the conversation yourself and give its conversation_url")
 	}
 	if err != nil {
 		return facts, []strict.Problem{{Path: path, Message: err.Error()}}
 	}
 	return facts, nil
+}
+
+func pace(p sites.Pace) goal.Pace {
+	durations := func(list []time.Duration) (out []goal.Duration) {
+		for _, d := range list {
+			out = append(out, goal.Duration(d))
+		}
+		return out
+	}
+	return goal.Pace{
+		Retry: goal.Duration(p.Retry), Defer: goal.Duration(p.Defer), Probe: goal.Duration(p.Probe), Heartbeat: goal.Duration(p.Heartbeat),
+		Reconcile: durations(p.Reconcile), Unclear: durations(p.Unclear),
+	}
 }
 
 // idProblems refuses a workflow id that is not the one of the goal: the id is what keeps a conversation to one open run.

@@ -177,6 +177,24 @@ type Timings struct {
 	// Look is the time between two looks at a page that is open; LookMax at one that has been quiet for long.
 	Look    time.Duration `yaml:"look" json:"look"`
 	LookMax time.Duration `yaml:"look_max" json:"look_max"`
+	// Pace is how fast a run tries again; what is absent has the run's own default.
+	Pace Pace `yaml:"pace" json:"pace"`
+}
+
+// Pace are the waits of a run on this site. It is fixed with the start of a run.
+type Pace struct {
+	// Retry is the wait before the second attempt of a prompt; it doubles. Defer is the wait after a send that was
+	// deferred without a time; it doubles too.
+	Retry time.Duration `yaml:"retry" json:"retry"`
+	Defer time.Duration `yaml:"defer" json:"defer"`
+	// Reconcile are the waits before the looks for a message of unknown outcome, Unclear those before a check that could
+	// not tell is run again.
+	Reconcile []time.Duration `yaml:"reconcile" json:"reconcile"`
+	Unclear   []time.Duration `yaml:"unclear" json:"unclear"`
+	// Probe is the wait before the first probe of a blocked run; it grows.
+	Probe time.Duration `yaml:"probe" json:"probe"`
+	// Heartbeat is after how long a silent send is given up.
+	Heartbeat time.Duration `yaml:"heartbeat" json:"heartbeat"`
 }
 
 // Limits of one site.
