@@ -369,7 +369,7 @@ func (d *draft) supersede(e SupersedeRequested) verdict {
 func (d *draft) replace(kind EffectKind) {
 	old := d.Effect
 	next := d.reserve(kind, old.Source, old.SourceAnswer)
-	next.Failed, next.Note, next.NewRound = old.Failed, old.Note, false
+	next.Failed, next.Note, next.Protocol = old.Failed, old.Note, old.Protocol
 	d.Effect = d.rendered(next)
 	d.openLedger()
 }

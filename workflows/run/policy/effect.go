@@ -39,7 +39,7 @@ func (s *State) Prompt(e Effect) (string, error) {
 		Kind: prompt.Kind(e.Kind), Version: e.Template, Outcome: s.Goal.Outcome, Objective: s.Goal.Objective,
 		ConversationID: s.Site.ConversationID, TaskID: s.TaskID, Scope: s.Scope, EffectID: e.ID,
 		Form: receipt.Form(s.Goal.Continuation.Receipts[0]), MinEvidence: s.Goal.Completion.Evidence.Min,
-		Failed: e.Failed, Note: e.Note,
+		Failed: e.Failed, Note: e.Note, Protocol: e.Protocol,
 	}
 	if c := s.Goal.Context; c != nil {
 		p.Mention, p.Tools = c.Mention, c.Tools

@@ -166,6 +166,8 @@ type Effect struct {
 	Source       string `json:"source,omitempty"`
 	SourceAnswer string `json:"source_answer,omitempty"`
 	Fenced       bool   `json:"fenced,omitempty"`
+	// Protocol: a correction is about the receipt of the last answer alone, not about the work.
+	Protocol bool `json:"protocol,omitempty"`
 	// Failed and Note go into the prompt of a correction or resume.
 	Failed []string `json:"failed,omitempty"`
 	Note   string   `json:"note,omitempty"`

@@ -130,7 +130,7 @@ func (d *draft) correctProtocol(r receipt.Reading) verdict {
 		return acceptAs(r.Code)
 	}
 	next := d.reserve(KindCorrection, d.Effect.ID, d.Turn.AnswerDigest)
-	next.NewRound, next.Failed = false, []string{r.Detail}
+	next.Protocol, next.Failed = true, []string{r.Detail}
 	d.follow(next)
 	return acceptAs(r.Code)
 }
