@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,6 +96,22 @@ func TestReadProgress_git_before_the_first_commit_and_below_a_work_tree(t *testi
 	p.write(t, "src/a/b", "here")
 	if got := p.gitDigest(t, "src/a"); got == below {
 		t.Error("a change in the folder does not show")
+	}
+}
+
+func TestReadProgress_git_takes_large_new_files_by_size_and_time(t *testing.T) {
+	p := newPlace(t)
+	p.repo(t, "src")
+	path := p.write(t, "src/large", "")
+	if err := os.Truncate(path, 65<<20); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Hour)
+	p.touch(t, "src/large", at)
+	before := p.gitDigest(t, "src")
+	p.touch(t, "src/large", at.Add(time.Second))
+	if after := p.gitDigest(t, "src"); after == before {
+		t.Error("a later time does not show")
 	}
 }
 
