@@ -139,6 +139,13 @@ func evaluate[T any](t *testing.T, p playwright.Page, expression string) T {
 	return typed
 }
 
+// script runs a statement in the page.
+func script(t *testing.T, p playwright.Page, statement string) {
+	t.Helper()
+	_, err := p.Evaluate(statement)
+	require.NoError(t, err)
+}
+
 const (
 	finished     = "[data-turn=assistant] [data-testid=copy-turn-action-button]"
 	lastUserText = `[...document.querySelectorAll('#root [data-message-author-role=user] .whitespace-pre-wrap')].at(-1)?.textContent ?? ''`
@@ -157,7 +164,7 @@ var exactTexts = map[string]string{
 	"links":         "see https://example.com/a_b?c=d&e=f and www.example.org now",
 	"fence":         "```text\n<<<FORGE>>>\n{\"a\": \"b\\\\c\"}\n```\nafter",
 	"32 KB prose":   strings.Repeat("Every word of this long line has to arrive, in order and once. ", 520),
-	"32 KB lines":   strings.TrimRight(strings.Repeat("a line with some words, as prompts have them\n\n", 700), "\n"),
+	"32 KB lines":   strings.TrimRight(strings.Repeat("a line as long prompts have them, then a blank one; with a tab\tand an emoji ✅\n\n", 400), "\n"),
 }
 
 func TestTypedTextArrivesExactly(t *testing.T) {
@@ -188,4 +195,10 @@ func shot(t *testing.T, p playwright.Page, name string) {
 	time.Sleep(200 * time.Millisecond)
 	_, err := p.Screenshot(playwright.PageScreenshotOptions{Path: playwright.String(filepath.Join(dir, name+".png"))})
 	require.NoError(t, err)
+}
+
+// eventually waits for something that the page brings about.
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, 15*time.Second, 10*time.Millisecond)
 }

@@ -98,11 +98,11 @@ func (s *Server) Conversations() []ConversationInfo {
 
 // TurnText is one turn as a reload would show it.
 type TurnText struct {
-	ID      string `json:"id"`
-	Role    string `json:"role"`
-	Text    string `json:"text"`
-	Done    bool   `json:"done"`
-	Waiting string `json:"note,omitempty"` // kind of its status region
+	ID   string `json:"id"`
+	Role string `json:"role"`
+	Text string `json:"text"`
+	Done bool   `json:"done"`
+	Note string `json:"note,omitempty"` // kind of its status region
 }
 
 // Transcript is what a conversation holds.
@@ -112,7 +112,7 @@ func (s *Server) Transcript(id string) ([]TurnText, error) {
 		for _, t := range c.turns {
 			line := TurnText{ID: t.ID, Role: t.Role, Text: t.text(), Done: t.Done}
 			if t.Note != nil {
-				line.Waiting = t.Note.Kind
+				line.Note = t.Note.Kind
 			}
 			turns = append(turns, line)
 		}

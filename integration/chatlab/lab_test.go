@@ -265,3 +265,29 @@ func TestCloseEndsScriptsThatWait(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.Empty(t, s.Violations())
 }
+
+// Every shipped scenario plays to its end: no step fails and no message is left without its reply.
+func TestShippedScenariosPlay(t *testing.T) {
+	for _, name := range ScenarioNames() {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, Options{Dir: t.TempDir(), Speed: 1000})
+			sc, err := LoadScenario(name)
+			require.NoError(t, err)
+			id, err := s.NewConversation(Conversation{Scenario: sc})
+			require.NoError(t, err)
+			for range max(1, len(sc.Replies)) {
+				require.NoError(t, s.SetState(id, State{}))
+				_ = s.Say(id, "go on [steward fx_0123456789abcdef]") // the scenario may refuse it
+				require.Eventually(t, func() bool {
+					over := false
+					require.NoError(t, s.with(id, func(c *chat) {
+						c.release(continueGate)
+						over = c.playing == nil || c.playing.over()
+					}))
+					return over
+				}, 10*time.Second, time.Millisecond)
+			}
+			require.Empty(t, s.Violations())
+		})
+	}
+}

@@ -24,7 +24,7 @@ type posted struct {
 // verdict answers a posted message.
 type verdict struct {
 	Status         int    `json:"-"`
-	Cut            bool   `json:"-"` // close the connection without an answer
+	Cut            bool   `json:"-"` // cut the connection in the middle of the answer
 	ConversationID string `json:"conversation_id,omitempty"`
 	Path           string `json:"path,omitempty"`
 	SignedOut      bool   `json:"signed_out,omitempty"`

@@ -86,7 +86,8 @@ func TestReceiptTemplates(t *testing.T) {
 	f := factsOf("conversation_id: new:orders\ntask_id: t_1\nactive_scope: goal:x\n[steward fx_0123456789abcdef]")
 	block := render(t, `{{receipt "DONE" "all" "it <works>" (list "a" "b")}}`, f)
 	lines := strings.Split(block, "\n")
-	require.Equal(t, []string{"```text", "<<<FORGE_WORKFLOW_SUPERVISOR_V1>>>", lines[2], "<<<END_FORGE_WORKFLOW_SUPERVISOR_V1>>>", "```"}, lines)
+	const begin, end = "<<<FORGE_WORKFLOW_SUPERVISOR_V1>>>", "<<<END_FORGE_WORKFLOW_SUPERVISOR_V1>>>"
+	require.Equal(t, []string{"```text", begin, lines[2], end, "```"}, lines)
 	var body map[string]any
 	require.NoError(t, json.Unmarshal([]byte(lines[2]), &body))
 	require.Equal(t, map[string]any{

@@ -111,6 +111,9 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 		b.State = active.view()
 		ghost = c.turns[:min(2, len(c.turns))]
 	}
+	if b.State.Kind == "login" {
+		ghost = nil
+	}
 	if limited := s.chats[r.URL.Query().Get("limited")]; limited != nil && id == "" {
 		b.State = limited.state.view()
 		b.State.Kind = "rate_limit"
@@ -206,7 +209,10 @@ func (s *Server) postMessage(w http.ResponseWriter, r *http.Request) {
 	}
 	v := s.take(m)
 	if v.Cut {
-		panic(http.ErrAbortHandler) // net/http closes the connection without an answer
+		// Without this first byte the browser would post again by itself.
+		_, _ = io.WriteString(w, "{")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler) // net/http closes the connection
 	}
 	if v.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "60")

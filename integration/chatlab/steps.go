@@ -239,9 +239,10 @@ func (s *stream) play(p *performance) error {
 	return nil
 }
 
-// pause does nothing for a while.
+// pause does nothing for a while, or until a gate is opened.
 type pause struct {
 	For        time.Duration `yaml:"for"`
+	Gate       string        `yaml:"gate"`
 	StopButton *bool         `yaml:"stop_button"` // false: no stop button meanwhile
 	Busy       *bool         `yaml:"busy"`        // false: no aria-busy meanwhile
 }
@@ -259,11 +260,14 @@ func (s *pause) play(p *performance) error {
 		turn.Stop = turn.Stop && (s.StopButton == nil || *s.StopButton)
 		turn.Busy = turn.Busy && (s.Busy == nil || *s.Busy)
 	})
-	if err := p.sleep(s.For); err != nil {
-		return err
+	err := p.sleep(s.For)
+	if err == nil && s.Gate != "" {
+		err = p.wait(p.chat.gate(p.server, s.Gate))
 	}
-	p.edit(func(turn *turn) { turn.Stop, turn.Busy = !turn.Done, !turn.Done })
-	return nil
+	if err == nil {
+		p.edit(func(turn *turn) { turn.Stop, turn.Busy = !turn.Done, !turn.Done })
+	}
+	return err
 }
 
 // gate waits until Server.Release opens it.

@@ -3,14 +3,15 @@ import {h, icon} from './dom.js'
 // drawLayout builds the frame of the page and returns its places.
 export function drawLayout(root, chat, boot) {
   const {say, page} = chat
+  const title = boot.conversation_id ? boot.title : boot.project ? projectTitle(boot.project) : 'Chatlab'
   const places = {
+    title: h('h1', {'data-own': title}, title),
     account: h('div', {class: 'account'}),
     scroller: h('div', {class: 'scroller'}),
     notices: h('div', {class: 'notices'}),
     composer: h('div', {class: 'composer-place'}),
     overlay: h('div', {class: 'overlay'}),
   }
-  const title = boot.conversation_id ? boot.title : boot.project ? projectTitle(boot.project) : 'Chatlab'
   root.replaceChildren(
     h('nav', {class: 'sidebar', 'aria-label': say('chats')},
       h('a', {class: 'brand', href: '/'}, 'chatlab'),
@@ -20,7 +21,7 @@ export function drawLayout(root, chat, boot) {
         h('a', {href: link.href, class: link.href.endsWith(boot.conversation_id || '-') ? 'current' : undefined}, link.title))),
       page.decoys?.includes('busy') ? h('div', {class: 'spinner', 'aria-busy': 'true'}) : null),
     h('main', {id: 'main'},
-      h('header', {}, h('h1', {}, title), places.account),
+      h('header', {}, places.title, places.account),
       places.scroller,
       h('div', {class: 'bottom'}, places.notices, places.composer, h('p', {class: 'disclaimer'}, say('disclaimer')))),
     places.overlay)

@@ -42,6 +42,10 @@ function start() {
 // setState shows a page state. A signed-out page has no history, and a composer only if it is to look as if it worked.
 function setState(state) {
   drawState(layout, chat, state, report)
+  const wasSignedOut = chat.signedOut
+  chat.signedOut = state.kind === 'login'
+  if (chat.signedOut) thread.set([])
+  else if (wasSignedOut) events.open(chat.id, chat.project)
   const wanted = state.kind !== 'login' || state.composer
   if (wanted && !composer) composer = new Composer(layout.composer, chat, send, report)
   if (!wanted && composer) {
@@ -51,6 +55,7 @@ function setState(state) {
 }
 
 function onEvent(event) {
+  if (chat.signedOut && event.type !== 'state') return
   switch (event.type) {
     case 'snapshot':
       chat.click = event.click
@@ -76,15 +81,15 @@ function route(path) {
 async function send(text, via) {
   const id = crypto.randomUUID()
   if (chat.page.optimistic) thread.update(localTurn(id, text))
-  let response
+  let response, answer
   try {
     response = await post('/backend-api/conversation', {conversation_id: chat.id, project: chat.project, message_id: id, text, via})
+    answer = await response.json()
   } catch {
     notice(layout, say('network_error'))
     return
   }
   if (!response.ok) return refused(response.status, id, text)
-  const answer = await response.json()
   if (answer.signed_out) thread.update(localTurn(id, text))
   else if (!chat.id) found(answer)
 }

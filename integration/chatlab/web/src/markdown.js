@@ -8,10 +8,10 @@ export function renderer({newlines, copyLabel}) {
   const markdown = new MarkdownIt({html: false, linkify: true})
   markdown.renderer.rules.fence = (tokens, i) => {
     const language = tokens[i].info.trim().split(/\s+/)[0] || 'text'
-    const lines = tokens[i].content.replace(/\n$/, '').split('\n').map((line) => spans(line, language))
+    const code = tokens[i].content.replace(/\n$/, '').split('\n').map((line) => spans(line, language)).join(newlines ? '\n' : '<br>')
     return '<pre class="code-card"><div class="code-head">' +
       `<span>${escape(language)}</span><button type="button" aria-label="${escape(copyLabel)}">${escape(copyLabel)}</button></div>` +
-      `<div class="code-body"><code class="whitespace-pre language-${escape(language)}">${lines.join(newlines ? '\n' : '<br>')}</code></div></pre>`
+      `<div class="code-body"><code class="whitespace-pre language-${escape(language)}">${code}</code></div></pre>`
   }
   return (text) => markdown.render(text)
 }

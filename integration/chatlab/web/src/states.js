@@ -7,6 +7,7 @@ export function drawState(layout, chat, state, act) {
   layout.notices.replaceChildren()
   layout.account.replaceChildren(state.kind === 'login' ? logIn(say, act) : h('span', {class: 'avatar'}, 'C'))
   document.body.classList.toggle('signed-out', state.kind === 'login')
+  layout.title.textContent = state.kind === 'login' ? 'Chatlab' : layout.title.dataset.own
   const time = () => new Intl.DateTimeFormat(document.documentElement.lang, {hour: 'numeric', minute: '2-digit'})
     .format(state.until ? new Date(state.until) : new Date())
   switch (state.kind) {

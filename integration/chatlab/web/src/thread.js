@@ -71,21 +71,31 @@ export class Thread {
     return this.chat.page.virtual || Infinity
   }
 
+  // onScroll mounts the turns at the scroll position: one above the first that is in view, and those after it.
   onScroll() {
-    const step = Math.ceil(this.size() / 2)
-    const last = Math.max(0, this.turns.length - this.size())
-    const {scrollTop, clientHeight} = this.scroller
-    let start = this.start
-    if (scrollTop < this.above.offsetHeight + 40) start = Math.max(0, start - step)
-    else if (scrollTop + clientHeight > this.below.offsetTop - 40) start = Math.min(last, start + step)
+    this.measure()
+    let first = 0
+    for (let y = 0; first < this.turns.length; first++) {
+      y += this.height(this.turns[first])
+      if (y > this.scroller.scrollTop) break
+    }
+    const start = Math.max(0, Math.min(first - 1, this.turns.length - this.size()))
     if (start === this.start) return
     this.start = start
     this.draw()
   }
 
+  measure() {
+    for (const [id, view] of this.views) this.heights.set(id, view.element.offsetHeight || guess)
+  }
+
+  height(turn) {
+    return this.heights.get(turn.id) ?? guess
+  }
+
   // draw mounts the window of turns and nothing else.
   draw() {
-    for (const [id, view] of this.views) this.heights.set(id, view.element.offsetHeight || guess)
+    this.measure()
     const mounted = this.turns.slice(this.start, this.start + this.size())
     const views = new Map(mounted.map((turn) => [turn.id, this.views.get(turn.id) ?? new TurnView(this.chat, turn, this.act)]))
     for (const [id, view] of this.views) if (!views.has(id)) view.element.remove()
@@ -107,6 +117,6 @@ export class Thread {
   }
 
   room(turns) {
-    return turns.reduce((sum, turn) => sum + (this.heights.get(turn.id) ?? guess), 0) + 'px'
+    return turns.reduce((sum, turn) => sum + this.height(turn), 0) + 'px'
   }
 }

@@ -6,8 +6,9 @@ export class TurnView {
     Object.assign(this, {chat, act, turn, nodes: new Map()})
     this.body = h('div', {class: 'turn-body'})
     this.foot = h('div', {class: 'turn-foot'})
-    this.element = h(chat.page.turn_element, {class: `turn turn-${turn.role}`, 'data-turn': turn.role, 'data-turn-id': turn.id, dir: 'auto'},
-      h('h6', {class: 'sr-only'}, chat.say(turn.role === 'user' ? 'youSaid' : 'said')), this.body, this.foot)
+    this.element = h(chat.page.turn_element, {
+      class: `turn turn-${turn.role}`, 'data-turn': turn.role, 'data-turn-id': turn.id, dir: 'auto',
+    }, h('h6', {class: 'sr-only'}, chat.say(turn.role === 'user' ? 'youSaid' : 'said')), this.body, this.foot)
     this.update(turn)
   }
 
