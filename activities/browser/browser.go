@@ -10,7 +10,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 
 	"steward/activities"
 	"steward/config/sites"
@@ -54,6 +57,8 @@ type Browser struct {
 	rest   *rest
 	pool   *pool
 	tabs   *tabs
+	// reads counts the read-only activities that run.
+	reads atomic.Int64
 }
 
 const defaultMaxTabs = 12
@@ -142,6 +147,38 @@ func closeAll(l *ledger, rest ...io.Closer) error {
 		err = errors.Join(err, c.Close())
 	}
 	return err
+}
+
+// Heartbeats of a read-only activity: often enough to stop soon when asked to, and with many of them at most so many per
+// second in all that the server hardly notices.
+const (
+	aliveEvery  = 500 * time.Millisecond
+	alivePerSec = 200
+)
+
+// keepAlive heartbeats a read-only activity until it is stopped, and so lets its cancellation arrive.
+func (b *Browser) keepAlive(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
+	b.reads.Add(1)
+	quit := make(chan struct{})
+	go func() {
+		defer b.reads.Add(-1)
+		for {
+			activity.RecordHeartbeat(ctx)
+			every := max(aliveEvery, time.Duration(b.reads.Load())*time.Second/alivePerSec)
+			if timeout := activity.GetInfo(ctx).HeartbeatTimeout; timeout > 0 {
+				every = min(every, timeout/3)
+			}
+			select {
+			case <-time.After(every):
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit) }
 }
 
 // now is the wall clock without its monotonic part, as results carry it.

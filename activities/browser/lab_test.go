@@ -79,9 +79,12 @@ func openBrowser(dir string, site *chatlab.Server, name string, edit func(*Optio
 	return Open(context.Background(), opts)
 }
 
+// used is the lab, once a test has used it.
+var used *lab
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if l, err := shared(); err == nil {
+	if l := used; l != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		if err := l.browser.Close(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -101,6 +104,7 @@ func useLab(t *testing.T) *lab {
 	}
 	l, err := shared()
 	require.NoError(t, err)
+	used = l
 	return l
 }
 

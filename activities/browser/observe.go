@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"steward/activities"
 	"steward/config/sites"
 	"steward/workflows/run/receipt"
@@ -38,7 +36,7 @@ func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (acti
 		return o.end(activities.TurnOpen, activities.DeferSiteMismatch, err.Error()), nil
 	}
 	o.watch.site = o.place.site
-	stop := o.heartbeat(ctx)
+	stop := b.keepAlive(ctx)
 	defer stop()
 	if err := sleep(ctx, time.Until(in.NotBefore)); err != nil {
 		return activities.ObserveResult{}, err
@@ -64,27 +62,6 @@ func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (acti
 		}
 	}
 	return result, nil
-}
-
-// heartbeat keeps the activity alive and lets its cancellation arrive.
-func (o *observing) heartbeat(ctx context.Context) (stop func()) {
-	if !activity.IsActivity(ctx) {
-		return func() {}
-	}
-	quit := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(beatEvery(ctx))
-		defer tick.Stop()
-		for {
-			activity.RecordHeartbeat(ctx)
-			select {
-			case <-tick.C:
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() { close(quit) }
 }
 
 // follow looks until something ends the turn. Between two looks the tab is given back, unless the turn looks finished and
@@ -127,7 +104,7 @@ func (o *observing) visit(ctx context.Context) (*activities.ObserveResult, time.
 		l, err := t.look(o.place.site, o.query(false))
 		if err != nil {
 			if errors.Is(err, errPageGone) {
-				o.b.tabs.drop(ctx, t)
+				o.b.tabs.drop(t)
 				o.watch.restart()
 			}
 			return nil, 0, err

@@ -33,9 +33,11 @@ func script(parts ...string) string {
 }
 
 var (
-	lookScript  = script("lib", "thread", "states", "look")
-	draftScript = script("lib", "draft")
-	gateScript  = script("lib", "gate")
+	lookScript   = script("lib", "thread", "states", "look")
+	draftScript  = script("lib", "draft")
+	gateScript   = script("lib", "gate")
+	rulesScript  = script("lib", "thread", "rules")
+	scrollScript = script("lib", "thread", "scroll")
 )
 
 // argument is what a script is given.

@@ -178,7 +178,7 @@ func (s *sending) prepare(ctx context.Context) error {
 		return err
 	}
 	s.pulse.at("check")
-	if s.gate, err = s.tab.closeGate(s.place.site, s.in.Prompt); err != nil {
+	if s.gate, err = s.tab.closeGate(s.place.site, controlSend, s.in.Prompt); err != nil {
 		return s.clearAfter(err)
 	}
 	return s.recheck(ctx)

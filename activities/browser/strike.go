@@ -12,9 +12,6 @@ import (
 	"steward/workflows/run/receipt"
 )
 
-// pressLimit bounds the press itself. Its deadline is the gate's; this is for a browser that does not answer.
-const pressLimit = 10 * time.Second
-
 // strike is the irreversible part. It notes the attempt in the ledger, arms, presses once, and from then on says only what
 // it can prove.
 func (s *sending) strike(ctx context.Context) error {
@@ -40,51 +37,13 @@ func (s *sending) strike(ctx context.Context) error {
 	}
 	s.result.Armed = true
 	s.b.opts.Hook("armed")
-	if err := s.press(deadline); err != nil {
-		return err
+	if proven, code, why := s.gate.press(s.b.tabs, deadline); proven {
+		return s.clearAfter(returned(code, why))
 	}
 	s.b.opts.Hook("clicked")
 	s.lease.yield()
 	s.pulse.at("commit")
 	return s.commit(context.WithoutCancel(ctx))
-}
-
-// press makes the one press. It returns a verdict only with proof that the press did not and will not take effect: the
-// command was never given, or the page's gate let no event of it through and is closed for good.
-func (s *sending) press(deadline time.Time) error {
-	if !time.Now().Before(deadline) {
-		return s.clearAfter(returned("arming_expired", "too much time passed between arming and the press; it was not made"))
-	}
-	x, y, err := s.gate.aim(deadline)
-	if err != nil {
-		return s.clearAfter(returned("press_refused", err.Error()))
-	}
-	if !time.Now().Before(deadline) {
-		return s.clearAfter(returned("arming_expired", "too much time passed between arming and the press; it was not made"))
-	}
-	pressed := do(pressLimit, func() error { return s.tab.page.Mouse().Click(x, y) })
-	passed, refused, err := s.gate.shut()
-	if err != nil || passed > 0 {
-		return nil // it took effect, or nobody can say
-	}
-	if pressed != nil {
-		// Parts of the press may still be on their way to this page; they end with it.
-		if !s.b.tabs.close(context.Background(), s.tab) {
-			return nil
-		}
-	}
-	code := "press_stopped"
-	if refused == "late" {
-		code = "arming_expired"
-	}
-	return s.clearAfter(returned(code, fmt.Sprintf("no event of the press took effect (%s)", word(refused))))
-}
-
-func word(refused string) string {
-	if refused == "" {
-		return "none arrived"
-	}
-	return refused
 }
 
 // commit waits until the message stands in the conversation, and for a new conversation until its durable address is known.
@@ -122,7 +81,7 @@ func (s *sending) commit(ctx context.Context) error {
 // revisit loads the conversation afresh to look for a message that its page did not show. It only reads.
 func (s *sending) revisit(ctx context.Context, lost bool) {
 	if lost {
-		s.b.tabs.drop(ctx, s.tab)
+		s.b.tabs.drop(s.tab)
 	}
 	t, err := s.b.tabs.ensure(ctx, s.place)
 	if err == nil && !lost {

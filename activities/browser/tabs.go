@@ -45,6 +45,14 @@ type tabs struct {
 	adopted int // the session whose pages were compared with the records
 }
 
+// noted is the digest of the text that we put into a conversation's composer last; empty when there is none.
+func (t *tabs) noted(key string) string {
+	if note := t.record(key).Note; note != nil {
+		return note.Digest
+	}
+	return ""
+}
+
 // record is what the tab file knows of one conversation's tab. It is written before the tab is navigated.
 type record struct {
 	URL    string     `json:"url"`
@@ -199,7 +207,7 @@ func (t *tabs) find(s *session, p place) (*tab, error) {
 
 // create opens a tab on the conversation. The record is written first, so that a failed open is found again.
 func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
-	if err := t.makeRoom(ctx); err != nil {
+	if err := t.makeRoom(); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -300,7 +308,7 @@ func (t *tabs) reload(ctx context.Context, tb *tab) error {
 
 // makeRoom reserves a place for one more owned tab, and closes the one used longest ago that nobody uses and that does not
 // generate.
-func (t *tabs) makeRoom(ctx context.Context) error {
+func (t *tabs) makeRoom() error {
 	for {
 		t.mu.Lock()
 		owned := t.opening
@@ -330,7 +338,7 @@ func (t *tabs) makeRoom(ctx context.Context) error {
 		if oldest == nil {
 			return errNoRoom
 		}
-		t.close(ctx, oldest)
+		t.close(oldest)
 	}
 }
 
@@ -341,9 +349,9 @@ func (t *tabs) keep(tb *tab) bool {
 }
 
 // drop closes a tab that does not answer; when even that hangs, the whole browser is given up.
-func (t *tabs) drop(ctx context.Context, tb *tab) {
+func (t *tabs) drop(tb *tab) {
 	t.forget(tb)
-	t.close(ctx, tb)
+	t.close(tb)
 }
 
 func (t *tabs) forget(tb *tab) {
@@ -354,9 +362,13 @@ func (t *tabs) forget(tb *tab) {
 	}
 }
 
-func (t *tabs) close(_ context.Context, tb *tab) bool {
-	if !tb.owned || tb.page.IsClosed() {
-		return tb.page.IsClosed()
+// close closes an owned tab and tells whether it is closed now.
+func (t *tabs) close(tb *tab) bool {
+	if tb.page.IsClosed() {
+		return true
+	}
+	if !tb.owned {
+		return false
 	}
 	tb.broken.Store(true)
 	err := do(closeLimit, func() error { return tb.page.Close() })

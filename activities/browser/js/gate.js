@@ -1,7 +1,7 @@
-// The gate stands between the click and the page. From its making it swallows every press on the send control; open()
-// lets one press through, until a deadline on this page's own clock and only while the editor holds exactly the text.
+// The gate stands between the click and the page. From its making it swallows every press; aim() lets one press on one
+// control through, until a deadline on this page's own clock, and for Send only while the editor holds exactly the text.
 // However late a click arrives, and wherever it was held up (the worker, the driver, the browser, this page), it is
-// judged here, in the moment in which it would take effect. `text` is the text to be sent.
+// judged here, in the moment in which it would take effect. query: {control} is send or stop; text is what Send sends.
 
 const kinds = ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click']
 let deadline = 0
@@ -9,12 +9,16 @@ let open = false
 let passed = 0
 let refused = ''
 
+const wanted = () => (query.control === 'stop' ? stopControl() : sendControl())
+
+const unchanged = () => query.control === 'stop' || draft() === text
+
 const problem = (event) => {
-  const control = sendControl()
+  const control = wanted()
   if (!open) return 'closed'
   if (performance.now() > deadline) return 'late'
   if (!control || !event.composedPath().includes(control)) return 'elsewhere'
-  if (draft() !== text) return 'changed'
+  if (!unchanged()) return 'changed'
   return ''
 }
 
@@ -38,11 +42,11 @@ return {
 
   // aim checks everything once more, opens the gate, and returns the point to click; or the reason why it stays closed.
   aim: (until) => {
-    const control = sendControl()
+    const control = wanted()
     if (performance.now() > until) return {problem: 'late'}
-    if (!control) return {problem: stopControl() ? 'busy' : 'no_control'}
+    if (!control) return {problem: 'no_control'}
     if (!enabled(control)) return {problem: 'disabled'}
-    if (draft() !== text) return {problem: 'changed'}
+    if (!unchanged()) return {problem: 'changed'}
     control.scrollIntoView({block: 'nearest', behavior: 'instant'})
     const box = control.getBoundingClientRect()
     const x = box.left + box.width / 2

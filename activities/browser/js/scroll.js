@@ -1,0 +1,16 @@
+// Scrolling through a long conversation of which the page mounts only a part. query: {op}: up goes one screen up, end goes
+// to the end.
+
+const scrollerOf = () => {
+  const own = first(document, rules.scroller)
+  if (own) return own
+  for (let up = every(document, rules.turns)[0]?.parentElement; up; up = up.parentElement) {
+    if (up.scrollHeight > up.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(up).overflowY)) return up
+  }
+  return document.scrollingElement
+}
+
+const scroller = scrollerOf()
+if (query.op === 'end') scroller.scrollTop = scroller.scrollHeight
+else scroller.scrollTop = Math.max(0, scroller.scrollTop - Math.max(200, scroller.clientHeight * 0.8))
+return JSON.stringify({top: scroller.scrollTop <= 0, first: idOf(itemsOf()[0] ?? document.body)})

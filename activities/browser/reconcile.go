@@ -1,0 +1,129 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"steward/activities"
+	"steward/config/sites"
+)
+
+// Reconcile loads the conversation afresh and looks for the marker of an effect, scrolling up through a long one. It only
+// reads. A marker that is not seen proves nothing.
+func (b *Browser) Reconcile(ctx context.Context, in activities.ReconcileInput) (activities.ReconcileResult, error) {
+	r := activities.ReconcileResult{Worker: b.opts.Worker}
+	p, err := b.place(in.Conversation)
+	if err != nil {
+		r.Class, r.Detail = activities.DeferSiteMismatch, cut(err.Error())
+		return r, nil
+	}
+	r.SiteDigest = p.site.Digest()
+	stop := b.keepAlive(ctx)
+	defer stop()
+	lease, err := b.pool.lease(ctx, p.key, false)
+	if err != nil {
+		return r, err
+	}
+	defer lease.release()
+	q := lookQuery{Marker: marker(in.EffectID)}
+	a, err := b.revisit(ctx, p, q)
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		r.Class, r.Detail = unreadable(err), cut(err.Error())
+		return r, nil
+	}
+	l := a.look
+	if a.ready && l.Marker == nil {
+		if l, err = a.tab.search(ctx, p.site, q); err != nil {
+			r.Class, r.Detail = unreadable(err), cut(err.Error())
+			return r, ctx.Err()
+		}
+	}
+	switch {
+	case l.Marker != nil:
+		r.Readable, r.Marker, r.UserMessageID, r.LaterMessages = true, true, l.Marker.ID, l.Later
+		if id, url, err := p.site.Conversation(l.URL); err == nil {
+			r.ConversationID, r.ConversationURL = id, url
+			if err := b.tabs.bind(a.tab, boundKey(p.site, id), url); err != nil {
+				b.log.Warn("tab file", "error", err)
+			}
+		}
+	case a.missing:
+		r.Class, r.Detail = "missing", "the page shows "+l.URL
+	case a.state != nil:
+		r.Class, r.Detail = a.state.Class, cut(a.text)
+	case !a.ready:
+		r.Class, r.Detail = activities.DeferPageNotReady, "the page shows neither composer nor a known state"
+	default:
+		r.Readable = true
+	}
+	b.log.Info("reconcile", "effect", in.EffectID, "readable", r.Readable, "marker", r.Marker, "class", r.Class)
+	return r, nil
+}
+
+// revisit arrives at the conversation with a freshly loaded page. The tab of a new conversation without an address is
+// looked at as it is: loading it again could lose it.
+func (b *Browser) revisit(ctx context.Context, p place, q lookQuery) (arrival, error) {
+	t, err := b.tabs.ensure(ctx, p)
+	if err != nil {
+		return arrival{}, err
+	}
+	if !t.fresh && !p.unbound() {
+		if err := b.reopen(ctx, p, t); err != nil {
+			if !errors.Is(err, errPageGone) {
+				return arrival{}, err
+			}
+			b.tabs.drop(t)
+		}
+	}
+	return b.arrive(ctx, p, q)
+}
+
+// unreadable is the class of a page that could not be looked at.
+func unreadable(err error) string {
+	switch {
+	case errors.Is(err, errNoBrowser):
+		return activities.DeferBrowserMissing
+	case errors.Is(err, errAmbiguous):
+		return activities.DeferTabAmbiguous
+	}
+	return activities.DeferPageNotReady
+}
+
+// searchLimit bounds the way up through a long conversation.
+const searchLimit = 60 * time.Second
+
+// scrolled is what one step of a search saw.
+type scrolled struct {
+	Top   bool   `json:"top"`
+	First string `json:"first"`
+}
+
+// search scrolls up through the conversation until the marker is seen, or its beginning.
+func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, error) {
+	deadline := time.Now().Add(searchLimit)
+	first, still := "", 0
+	for {
+		l, err := t.look(site, q)
+		if err != nil || l.Marker != nil {
+			return l, err
+		}
+		var step scrolled
+		if err := t.evaluate(lookLimit, scrollScript, argument{Rules: site.Page, Query: map[string]string{"op": "up"}}, &step); err != nil {
+			return l, err
+		}
+		// At the top the page may still fetch older messages: it has to stay there for a while.
+		if still++; !step.Top || step.First != first {
+			first, still = step.First, 0
+		}
+		if still > 10 || time.Now().After(deadline) {
+			return l, t.evaluate(lookLimit, scrollScript, argument{Rules: site.Page, Query: map[string]string{"op": "end"}}, &step)
+		}
+		if err := sleep(ctx, pace/2); err != nil {
+			return l, err
+		}
+	}
+}
