@@ -25,11 +25,13 @@ const (
 	CodeUnknown   = "signal_unknown"
 )
 
-// Kinds are the ways by which a message may come.
+// Kinds are the ways by which a message may come; they are combined with |.
 type Kinds int
 
 const (
+	// Signal is sent without an answer.
 	Signal Kinds = 1 << iota
+	// Update is answered with an Answer.
 	Update
 )
 

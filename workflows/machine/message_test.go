@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,6 +206,7 @@ func TestRefusedSignalsChangeNothingAndAreShown(t *testing.T) {
 		note    string
 	}{
 		"unknown name":     {"paus", nil, machine.CodeUnknown, "known are boom, fail, pause"},
+		"hostile name":     {"`<b>", nil, machine.CodeUnknown, "no such signal"},
 		"unknown field":    {"pause", raw(`{"reson":"x"}`), machine.CodeMalformed, "reson"},
 		"binary payload":   {"say", []byte("text"), machine.CodeMalformed, "binary/plain"},
 		"bad upgrade":      {"upgrade", raw(`{"now":true}`), machine.CodeMalformed, "now"},
@@ -223,7 +225,7 @@ func TestRefusedSignalsChangeNothingAndAreShown(t *testing.T) {
 			require.Equal(t, kernel.Reject, entries[1].Decision)
 			require.Equal(t, test.code, entries[1].Code)
 			require.Contains(t, entries[1].Note, test.note)
-			require.Contains(t, currentDetails(t, b), "signal `"+test.signal+"`: ")
+			require.Contains(t, currentDetails(t, b), "signal `"+strings.NewReplacer("`", "'", "<", "&lt;").Replace(test.signal)+"`: ")
 		})
 	}
 }

@@ -140,10 +140,11 @@ func (m *machine[S, E]) remember(msg mail[E], a Answer) {
 // could not be understood.
 func (m *machine[S, E]) refusedSignals() string {
 	const shown = 3
+	plain := strings.NewReplacer("`", "'", "<", "&lt;") // a name or a payload must not become part of the page
 	var lines []string
 	for _, e := range m.carry.Journal {
 		if e.Code == CodeUnknown || e.Code == CodeMalformed {
-			lines = append(lines, fmt.Sprintf("- %s signal `%s`: %s", e.At.UTC().Format("2006-01-02 15:04:05"), e.Event, e.Note))
+			lines = append(lines, fmt.Sprintf("- %s signal `%s`: %s", e.At.UTC().Format("2006-01-02 15:04:05"), plain.Replace(e.Event), plain.Replace(e.Note)))
 		}
 	}
 	if len(lines) == 0 {
