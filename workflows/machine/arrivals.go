@@ -48,7 +48,9 @@ type workerInterceptor struct {
 	record func(Entry)
 }
 
-func (w *workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (w *workerInterceptor) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	i := &inbound{record: w.record}
 	i.Next = next
 	return i
@@ -115,7 +117,9 @@ func (o *callerOutbound) SignalWorkflow(ctx context.Context, in *interceptor.Cli
 	return o.Next.SignalWorkflow(ctx, in)
 }
 
-func (o *callerOutbound) UpdateWorkflow(ctx context.Context, in *interceptor.ClientUpdateWorkflowInput) (client.WorkflowUpdateHandle, error) {
+func (o *callerOutbound) UpdateWorkflow(
+	ctx context.Context, in *interceptor.ClientUpdateWorkflowInput,
+) (client.WorkflowUpdateHandle, error) {
 	if err := o.sign(ctx); err != nil {
 		return nil, err
 	}

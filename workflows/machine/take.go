@@ -144,7 +144,8 @@ func (m *machine[S, E]) refusedSignals() string {
 	var lines []string
 	for _, e := range m.carry.Journal {
 		if e.Code == CodeUnknown || e.Code == CodeMalformed {
-			lines = append(lines, fmt.Sprintf("- %s signal `%s`: %s", e.At.UTC().Format("2006-01-02 15:04:05"), plain.Replace(e.Event), plain.Replace(e.Note)))
+			at := e.At.UTC().Format("2006-01-02 15:04:05")
+			lines = append(lines, fmt.Sprintf("- %s signal `%s`: %s", at, plain.Replace(e.Event), plain.Replace(e.Note)))
 		}
 	}
 	if len(lines) == 0 {
