@@ -56,6 +56,9 @@ func (m *machine[S, E]) begin(ctx workflow.Context, o kernel.Obligation) (kernel
 // wasReset tells whether the history was reset since the last effect. A reset copies the history up to a point into a new
 // run; what the old run did after that point is lost to it. The run id is written to the history before the first effect of
 // a run, so a replay sees the id of the run that really was there: another one now is a reset. One marker event per run.
+//
+// An effect that was pending at the point of the reset is not begun again: the server hands its activity to a worker a second
+// time. Only the activity can tell, when its input names the run that scheduled it and its info names another.
 func (m *machine[S, E]) wasReset(ctx workflow.Context) bool {
 	value := workflow.MutableSideEffectWithOptions(ctx, "run", workflow.MutableSideEffectOptions{Summary: "run that starts effects"},
 		func(ctx workflow.Context) any { return workflow.GetInfo(ctx).WorkflowExecution.RunID },

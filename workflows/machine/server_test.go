@@ -240,6 +240,19 @@ func TestReplaysRecordedHistories(t *testing.T) {
 	}
 }
 
+func TestReplayerRecordsTheWholeJournal(t *testing.T) {
+	var names []string
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		Interceptors: machine.Record(func(e machine.Entry) { names = append(names, e.Event) }), DisableRegistrationAliasing: true,
+	})
+	require.NoError(t, err)
+	r.RegisterWorkflowWithOptions(toyRun(nil), workflow.RegisterOptions{Name: toyWorkflow})
+	require.NoError(t, r.ReplayWorkflowHistoryFromJSONFile(testCalls, "testdata/upgrade-0.json"))
+	require.Equal(t, []string{
+		"machine_test.wait", "machine_test.elapsed", "machine_test.begun", "machine_test.sent", machine.UpgradeSignal,
+	}, names)
+}
+
 func replayer(t *testing.T, adjust func(*machine.Spec[toy, event])) worker.WorkflowReplayer {
 	t.Helper()
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
