@@ -119,6 +119,11 @@ func (o *observing) visit(ctx context.Context) (*activities.ObserveResult, time.
 		if err != nil || result != nil {
 			return result, 0, err
 		}
+		if !l.Found {
+			if _, err := t.scroll(o.place.site, "end"); err != nil {
+				return nil, 0, err
+			}
+		}
 		wait := o.watch.wait(s, quiet)
 		if s != stageLikely && s != stageFinished && !(t.fresh && !l.Found) || o.b.pool.pressed() {
 			t.fresh = false

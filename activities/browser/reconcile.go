@@ -111,8 +111,8 @@ func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, 
 		if err != nil || l.Marker != nil {
 			return l, err
 		}
-		var step scrolled
-		if err := t.evaluate(lookLimit, scrollScript, argument{Rules: site.Page, Query: map[string]string{"op": "up"}}, &step); err != nil {
+		step, err := t.scroll(site, "up")
+		if err != nil {
 			return l, err
 		}
 		// At the top the page may still fetch older messages: it has to stay there for a while.
@@ -120,10 +120,18 @@ func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, 
 			first, still = step.First, 0
 		}
 		if still > 10 || time.Now().After(deadline) {
-			return l, t.evaluate(lookLimit, scrollScript, argument{Rules: site.Page, Query: map[string]string{"op": "end"}}, &step)
+			_, err := t.scroll(site, "end")
+			return l, err
 		}
 		if err := sleep(ctx, pace/2); err != nil {
 			return l, err
 		}
 	}
+}
+
+// scroll moves through the conversation: up by a screen, or to its end.
+func (t *tab) scroll(site *sites.Site, op string) (scrolled, error) {
+	var step scrolled
+	err := t.evaluate(lookLimit, scrollScript, argument{Rules: site.Page, Query: map[string]string{"op": op}}, &step)
+	return step, err
 }

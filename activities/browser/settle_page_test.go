@@ -41,7 +41,7 @@ func TestTurnsThatSettleWithAReceipt(t *testing.T) {
 		"B30 a network that is never idle":        `{page: {long_poll: true}, otherwise: [{text: '` + valid + `'}]}`,
 		"look-alikes":                             `{page: {decoys: [submit, stop, busy]}, otherwise: [{text: '` + valid + `'}]}`,
 		"B24 a virtual thread":                    `{page: {virtual: 4}, conversation: {filler_turns: 60}, otherwise: [{text: '` + valid + `'}]}`,
-		"B24 only the last turn is mounted":       `{page: {virtual: 1}, conversation: {filler_turns: 6}, otherwise: [{pause: 1s}, {text: '` + valid + `'}]}`,
+		"B24 only the last two turns are mounted": `{page: {virtual: 2}, conversation: {filler_turns: 6}, otherwise: [{pause: 1s}, {text: '` + valid + `'}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, r := l.turn(t, scenario)

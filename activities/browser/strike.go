@@ -69,6 +69,9 @@ func (s *sending) commit(ctx context.Context) error {
 			reloadAt = reloadAt.Add(t.Commit)
 			s.revisit(ctx, lost)
 		}
+		if err == nil && l.Marker == nil {
+			_, _ = s.tab.scroll(s.place.site, "end") // a page that mounts only what is in view may hide it
+		}
 		if lost && s.place.unbound() {
 			return doubtful("page_lost", "the page of the new conversation was lost after the press: "+err.Error())
 		}

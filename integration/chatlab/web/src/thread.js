@@ -71,7 +71,8 @@ export class Thread {
     return this.chat.page.virtual || Infinity
   }
 
-  // onScroll mounts the turns at the scroll position: one above the first that is in view, and those after it.
+  // onScroll mounts the turns at the scroll position: one above the first that is in view, and those after it; at the end
+  // the last ones.
   onScroll() {
     this.measure()
     let first = 0
@@ -79,7 +80,8 @@ export class Thread {
       y += this.height(this.turns[first])
       if (y > this.scroller.scrollTop) break
     }
-    const start = Math.max(0, Math.min(first - 1, this.turns.length - this.size()))
+    const last = this.turns.length - this.size()
+    const start = Math.max(0, this.atEnd() ? last : Math.min(first - 1, last))
     if (start === this.start) return
     this.start = start
     this.draw()
