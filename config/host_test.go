@@ -1,7 +1,6 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -15,5 +14,5 @@ func TestHostNamesFitIntoQueueNames(t *testing.T) {
 	} {
 		require.Equal(t, want, hostName(name), name)
 	}
-	require.Regexp(t, regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`), Host())
+	require.Regexp(t, `^[a-z0-9][a-z0-9-]*$`, Host())
 }

@@ -28,10 +28,14 @@ func (k key) env() string {
 // keys are all settings but those of the browsers.
 func keys() []key {
 	return []key{
-		{"data_dir", "", "data-dir", "`$XDG_DATA_HOME/steward`",
-			"Folder for everything that Steward keeps: the embedded server, browser profiles, check outputs, releases."},
-		{"sites_dir", "", "sites-dir", "`$XDG_CONFIG_HOME/steward/sites`",
-			"Folder with your own site profiles; one with the name of a built-in profile overrides it."},
+		{
+			"data_dir", "", "data-dir", "`$XDG_DATA_HOME/steward`",
+			"Folder for everything that Steward keeps: the embedded server, browser profiles, check outputs, releases.",
+		},
+		{
+			"sites_dir", "", "sites-dir", "`$XDG_CONFIG_HOME/steward/sites`",
+			"Folder with your own site profiles; one with the name of a built-in profile overrides it.",
+		},
 
 		{"log.level", "info", "log-level", "", "`debug`, `info`, `warn` or `error`."},
 		{"log.format", "text", "log-format", "", "`text` or `json`."},
@@ -49,16 +53,24 @@ func keys() []key {
 		{"worker.host", "", "", "short host name", "This machine in the names of task queues; checks name it in `completion.host`."},
 		{"worker.deployment.name", "", "deployment-name", "none", "Worker deployment for Temporal's worker versioning; none runs unversioned."},
 		{"worker.deployment.build_id", "", "build-id", "revision of the binary", "Build id within the deployment."},
-		{"worker.stop_timeout", 30 * time.Second, "stop-timeout", "",
-			"How long a stop waits for running activities; longer than closing a browser, which takes up to " + BrowserCloseTime.String() + "."},
+		{
+			"worker.stop_timeout", 30 * time.Second, "stop-timeout", "",
+			"How long a stop waits for running activities; longer than closing a browser, which takes up to " + BrowserCloseTime.String() + ".",
+		},
 		{"worker.sticky_cache_size", 10_000, "", "", "How many runs the worker keeps in memory."},
-		{"worker.sticky_timeout", time.Second, "", "",
-			"How long the next task of a run waits for the worker that has it in memory, before any other may take it."},
+		{
+			"worker.sticky_timeout", time.Second, "", "",
+			"How long the next task of a run waits for the worker that has it in memory, before any other may take it.",
+		},
 
-		{"checks.roots", []string(nil), "", "embedded server: your home folder; else none",
-			"Folders that the paths of checks and progress probes must lie in."},
-		{"checks.commands", []string(nil), "", "embedded server: `*`; else none",
-			"Programs that checks may run: a name is looked up on the `PATH`, a path is exact, `*` allows any."},
+		{
+			"checks.roots", []string(nil), "", "embedded server: your home folder; else none",
+			"Folders that the paths of checks and progress probes must lie in.",
+		},
+		{
+			"checks.commands", []string(nil), "", "embedded server: `*`; else none",
+			"Programs that checks may run: a name is looked up on the `PATH`, a path is exact, `*` allows any.",
+		},
 		{"checks.http_hosts", []string(nil), "", "none", "Hosts (`host` or `host:port`) that checks may ask beside loopback."},
 		{"checks.env", []string(nil), "", "none", "Environment variables that a check's command may see beside a fixed basic set."},
 		{"checks.output_dir", "", "", "`<data_dir>/checks`", "Folder for the outputs of checks; they never leave this host."},
@@ -73,7 +85,7 @@ var browserKeys = []browserKey{
 	{"site", "the name", "Name of the site profile."},
 	{"mode", "`launch`", "`launch` starts a browser on `profile_dir`; `cdp` attaches to a running one."},
 	{"cdp_url", "", "Mode `cdp`: address of the browser's debugging port, like `http://127.0.0.1:9222`."},
-	{"profile_dir", "`<data_dir>/browsers/<name>/profile`", "The browser's user data directory; it belongs to this login alone. Files of the login stand beside it."},
+	{"profile_dir", "`<data_dir>/browsers/<name>/profile`", "The browser's user data directory, of this login alone; its files stand beside it."},
 	{"executable", "an installed Chrome or Chromium", "Path of the browser."},
 	{"headed", "`auto`", "Show a window: `true`, `false`, or `auto` for what the site profile says."},
 	{"no_sandbox", "`auto`", "Run without Chromium's sandbox, for containers: `true`, `false`, or `auto` for only as root."},

@@ -130,19 +130,18 @@ func decode(v *viper.Viper, s *Settings) []error {
 
 // wrongTypes names the setting of each value that could not be decoded.
 func wrongTypes(prefix string, err error) (problems []error) {
-	switch e := err.(type) {
-	case nil:
-	case *mapstructure.DecodeError:
-		return []error{fmt.Errorf("%s%s: %w", prefix, e.Name(), e.Unwrap())}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			problems = append(problems, wrongTypes(prefix, one)...)
+	var many interface{ Unwrap() []error }
+	var one *mapstructure.DecodeError
+	switch {
+	case err == nil:
+	case errors.As(err, &many):
+		for _, e := range many.Unwrap() {
+			problems = append(problems, wrongTypes(prefix, e)...)
 		}
+	case errors.As(err, &one):
+		problems = append(problems, fmt.Errorf("%s%s: %w", prefix, one.Name(), one.Unwrap()))
 	default:
-		if inner := errors.Unwrap(err); inner != nil {
-			return wrongTypes(prefix, inner)
-		}
-		return []error{fmt.Errorf("%s%w", prefix, err)}
+		problems = append(problems, fmt.Errorf("%s%w", prefix, err))
 	}
 	return problems
 }

@@ -15,6 +15,7 @@ import (
 
 // home is an empty home folder without settings of the machine that runs the test.
 func home(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
@@ -28,12 +29,14 @@ func home(t *testing.T) string {
 }
 
 func write(t *testing.T, path, text string) string {
+	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func flags(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
 	set := pflag.NewFlagSet("steward", pflag.ContinueOnError)
 	config.AddFlags(set, "data_dir", "sites_dir", "log.level", "log.format", "server.port", "server.ui_port", "temporal.profile",
 		"temporal.address", "temporal.namespace", "worker.roles", "worker.deployment.name", "worker.deployment.build_id", "worker.stop_timeout")

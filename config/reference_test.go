@@ -3,6 +3,7 @@ package config
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -92,15 +93,12 @@ func shown(k key) string {
 // leaves are the paths of the settings in a struct, with their types.
 func leaves(prefix string, t reflect.Type) map[string]reflect.Type {
 	found := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name := f.Tag.Get("mapstructure")
 		switch {
 		case name == "-":
 		case f.Type.Kind() == reflect.Struct:
-			for path, of := range leaves(prefix+name+".", f.Type) {
-				found[path] = of
-			}
+			maps.Copy(found, leaves(prefix+name+".", f.Type))
 		default:
 			found[prefix+name] = f.Type
 		}

@@ -51,10 +51,9 @@ func (p *problems) between(key string, value, low, high int) {
 // Validate tells everything that is wrong with complete settings.
 func (s Settings) Validate() error {
 	var p problems
-	switch {
-	case s.DataDir == "":
+	if s.DataDir == "" {
 		p.add("data_dir", "is empty and there is no home folder to derive it from; set it, or HOME")
-	default:
+	} else {
 		p.absolute("data_dir", s.DataDir)
 	}
 	if s.SitesDir != "" {

@@ -13,6 +13,7 @@ import (
 )
 
 func valid(t *testing.T) config.Settings {
+	t.Helper()
 	home(t)
 	s, err := config.Load(nil)
 	require.NoError(t, err)

@@ -291,14 +291,14 @@ func TestTheFixedTextIsPlainForAComposer(t *testing.T) {
 }
 
 func TestAnyParamsGiveABoundedPlainMessage(t *testing.T) {
-	any := rapid.OneOf(rapid.String(), rapid.StringN(0, 9000, 40000), rapid.SampledFrom([]string{
+	value := rapid.OneOf(rapid.String(), rapid.StringN(0, 9000, 40000), rapid.SampledFrom([]string{
 		"", strings.Repeat("😀", 8000), strings.Repeat("x\n\n", 3000), strings.Repeat("{marker}", 900), "{", "}", "{objective}", "\xff\x00",
 	}))
 	rapid.Check(t, func(t *rapid.T) {
 		p := params(rapid.SampledFrom(prompt.Kinds).Draw(t, "kind"))
-		p.Objective, p.Outcome, p.Note, p.Quote = any.Draw(t, "objective"), any.Draw(t, "outcome"), any.Draw(t, "note"), any.Draw(t, "quote")
-		p.Mention, p.Tools, p.Failed = any.Draw(t, "mention"), rapid.SliceOf(any).Draw(t, "tools"), rapid.SliceOf(any).Draw(t, "failed")
-		p.Workspace = &prompt.Workspace{Repo: any.Draw(t, "repo"), Checkout: any.Draw(t, "checkout")}
+		p.Objective, p.Outcome, p.Note, p.Quote = value.Draw(t, "objective"), value.Draw(t, "outcome"), value.Draw(t, "note"), value.Draw(t, "quote")
+		p.Mention, p.Tools, p.Failed = value.Draw(t, "mention"), rapid.SliceOf(value).Draw(t, "tools"), rapid.SliceOf(value).Draw(t, "failed")
+		p.Workspace = &prompt.Workspace{Repo: value.Draw(t, "repo"), Checkout: value.Draw(t, "checkout")}
 		p.Protocol = rapid.Bool().Draw(t, "protocol")
 		p.Form = rapid.SampledFrom([]receipt.Form{receipt.Block, receipt.Compact, ""}).Draw(t, "form")
 		text := render(t, p)

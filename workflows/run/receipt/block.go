@@ -57,7 +57,8 @@ type block struct {
 	trailing bool // text follows the end marker
 }
 
-// maxCandidates bounds how many start markers before the last end marker are tried. A marker inside a JSON string is one candidate too many.
+// maxCandidates bounds how many start markers before the last end marker are tried. A marker inside a JSON string is one
+// candidate too many.
 const maxCandidates = 8
 
 // locate finds the last block, searching from the end.
@@ -72,8 +73,10 @@ func locate(answer string, marks []marker) (*block, *fault) {
 			continue
 		}
 		tries++
-		b := &block{before: marks[:i], version: marks[i].version, endVersion: marks[last].version}
-		b.trailing = !closing(answer[marks[last].after:])
+		b := &block{
+			before: marks[:i], version: marks[i].version, endVersion: marks[last].version,
+			trailing: !closing(answer[marks[last].after:]),
+		}
 		b.open(answer[marks[i].after:marks[last].at])
 		if b.members != nil {
 			return b, nil

@@ -20,11 +20,14 @@ func CanonicalText(parts []string) string {
 }
 
 // buffers are used again, because most answers of a run have about the same length.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+var buffers sync.Pool
 
 // TextDigest is the sha256, in hex, of CanonicalText(parts).
 func TextDigest(parts []string) string {
-	buffer := buffers.Get().(*[]byte)
+	buffer, ok := buffers.Get().(*[]byte)
+	if !ok {
+		buffer = new([]byte)
+	}
 	defer buffers.Put(buffer)
 	var text []byte
 	text, *buffer = canonical(parts, *buffer)
@@ -55,8 +58,8 @@ func canonical(parts []string, buffer []byte) (text, grown []byte) {
 	return text, buffer
 }
 
-// collapser copies text and turns runs of white space into one space each. Eight bytes at a time, because the digest of
-// every answer needs it and it should not cost more than the hashing.
+// collapser copies text and turns runs of white space into one space each. It looks at words of eight bytes, because the
+// digest of every answer needs it and it should not cost more than the hashing.
 type collapser struct {
 	out       []byte
 	n         int
@@ -78,29 +81,52 @@ func (c *collapser) blank() {
 	}
 }
 
-// add appends s. It copies whole spans up to the next byte that needs a decision.
+// add appends s. It copies whole spans, up to the next white space that has to go.
 func (c *collapser) add(s string) {
-	for i := 0; i < len(s); {
+	start, i := 0, 0
+	for i < len(s) {
 		switch b := s[i]; {
+		case b-'!' < 0x5e: // printable ASCII
+			i += settled(s[i:])
+		case b == ' ' && i > start && s[i-1] != ' ':
+			i++
 		case b == ' ' || b-'\t' < 5:
+			c.write(s[start:i])
 			c.blank()
 			for i++; i < len(s) && (s[i] == ' ' || s[i]-'\t' < 5); i++ {
 			}
-		case b-' ' < 0x5f:
-			span := settled(s[i:])
-			c.write(s[i : i+span])
-			c.space = s[i+span-1] == ' '
-			i += span
+			start = i
+		case b < utf8.RuneSelf: // another control character
+			i++
 		default:
-			i += c.step(s[i:])
+			inert := inertPrefix(s[i:])
+			if i += inert; inert > 0 {
+				continue
+			}
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if unicode.IsSpace(r) {
+				c.write(s[start:i])
+				c.blank()
+				start = i + size
+			} else {
+				c.decompose = true
+			}
+			i += size
 		}
+	}
+	c.write(s[start:])
+}
+
+func (c *collapser) write(s string) {
+	if s != "" {
+		c.n += copy(c.out[c.n:], s)
+		c.space = s[len(s)-1] == ' '
 	}
 }
 
 // settled is the length of a prefix of s, which begins with printable ASCII, that is canonical as it stands: more of that,
-// without a second space. It looks
-// at two words at a time. A lane of 8 bits answers in its high bit: set when the byte is not ASCII, is below a space, or is
-// a space after a space. Lanes after the first set one may be wrong, and are not used.
+// without a second space. It looks at two words at a time. A lane of 8 bits answers in its high bit: set when the byte is
+// not ASCII, is below a space, or is a space after a space. Lanes after the first set one may be wrong, and are not used.
 func settled(s string) int {
 	i := 1
 	for ; i+2*word <= len(s); i += 2 * word {
@@ -119,37 +145,33 @@ func settled(s string) int {
 	return i
 }
 
-// step writes the settled runes beyond ASCII that s begins with, or one other rune. It returns the length of that.
-func (c *collapser) step(s string) int {
+// inertPrefix is the length of the inert runes that s begins with.
+func inertPrefix(s string) int {
 	i := 0
 	for i < len(s) && s[i] >= utf8.RuneSelf {
-		if n := ideographs(s[i:]); n > 0 {
-			i += n
-			continue
+		if s[i]-0xE4 < 6 {
+			if n := ideographs(s[i:]); n > 0 {
+				i += n
+				continue
+			}
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
+		r, size := decode(s[i:])
 		if !inert(r) {
 			break
 		}
 		i += size
 	}
-	if i > 0 {
-		c.write(s[:i])
-		return i
-	}
-	r, size := utf8.DecodeRuneInString(s)
-	if unicode.IsSpace(r) {
-		c.blank()
-		return size
-	}
-	c.decompose = c.decompose || r >= utf8.RuneSelf
-	c.write(s[:size])
-	return size
+	return i
 }
 
-func (c *collapser) write(s string) {
-	c.n += copy(c.out[c.n:], s)
-	c.space = false
+// decode is utf8.DecodeRuneInString with a short way for three bytes, the length of most runes beyond ASCII.
+func decode(s string) (rune, int) {
+	if len(s) > 2 && s[0]&0xF0 == 0xE0 && s[1]&0xC0 == 0x80 && s[2]&0xC0 == 0x80 {
+		if r := rune(s[0]&0x0F)<<12 | rune(s[1]&0x3F)<<6 | rune(s[2]&0x3F); r >= 0x800 && r&0xF800 != 0xD800 {
+			return r, 3
+		}
+	}
+	return utf8.DecodeRuneInString(s)
 }
 
 // ideographs is the length of the pairs of runes of U+4000..U+9FFF that s begins with. They are never white space and

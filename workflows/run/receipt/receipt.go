@@ -9,6 +9,7 @@ package receipt
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -244,12 +245,7 @@ func Fingerprint(taskID, conversationID, effectID, textDigest, receiptDigest str
 }
 
 func (w Want) accepts(f Form) bool {
-	for _, accepted := range w.Forms {
-		if accepted == f {
-			return true
-		}
-	}
-	return len(w.Forms) == 0
+	return len(w.Forms) == 0 || slices.Contains(w.Forms, f)
 }
 
 func digest(s string) string {

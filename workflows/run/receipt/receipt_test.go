@@ -378,8 +378,14 @@ func TestEveryAnswerIsReadInBoundedTime(t *testing.T) {
 func TestTheFingerprintTellsEveryPartApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, parts := range [][5]string{
-		{"t", "c", "e", "x", "r"}, {"t2", "c", "e", "x", "r"}, {"t", "c2", "e", "x", "r"}, {"t", "c", "e2", "x", "r"},
-		{"t", "c", "e", "x2", "r"}, {"t", "c", "e", "x", "r2"}, {"tc", "", "e", "x", "r"}, {"", "tc", "e", "x", "r"},
+		{"t", "c", "e", "x", "r"},
+		{"t2", "c", "e", "x", "r"},
+		{"t", "c2", "e", "x", "r"},
+		{"t", "c", "e2", "x", "r"},
+		{"t", "c", "e", "x2", "r"},
+		{"t", "c", "e", "x", "r2"},
+		{"tc", "", "e", "x", "r"},
+		{"", "tc", "e", "x", "r"},
 	} {
 		f := receipt.Fingerprint(parts[0], parts[1], parts[2], parts[3], parts[4])
 		require.Len(t, f, 64)
