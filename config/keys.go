@@ -71,7 +71,7 @@ func keys() []key {
 			"checks.commands", []string(nil), "", "embedded server: `*`; else none",
 			"Programs that checks may run: a name is looked up on the `PATH`, a path is exact, `*` allows any.",
 		},
-		{"checks.http_hosts", []string(nil), "", "none", "Hosts (`host` or `host:port`) that checks may ask beside loopback."},
+		{"checks.hosts", []string(nil), "", "none", "Hosts (`host` or `host:port`) that checks may ask beside loopback."},
 		{"checks.env", []string(nil), "", "none", "Environment variables that a check's command may see beside a fixed basic set."},
 		{"checks.output_dir", "", "", "`<data_dir>/checks`", "Folder for the outputs of checks; they never leave this host."},
 	}

@@ -106,7 +106,7 @@ worker:
 checks:
   roots: [~/work, /srv/repos]
   commands: [go, /usr/bin/make]
-  http_hosts: [build.example, "build.example:8080"]
+  hosts: [build.example, "build.example:8080"]
   env: [GOFLAGS]
   output_dir: /srv/checks
 browsers:

@@ -89,7 +89,7 @@ const AnyCommand = "*"
 type Checks struct {
 	Roots     []string `mapstructure:"roots"`
 	Commands  []string `mapstructure:"commands"`
-	HTTPHosts []string `mapstructure:"http_hosts"`
+	HTTPHosts []string `mapstructure:"hosts"`
 	Env       []string `mapstructure:"env"`
 	OutputDir string   `mapstructure:"output_dir"`
 }

@@ -136,7 +136,7 @@ func (c Checks) validate(p *problems) {
 			name = host
 		}
 		if net.ParseIP(name) == nil && !hostPattern.MatchString(name) || strings.Contains(host, "/") {
-			p.add(fmt.Sprintf("checks.http_hosts[%d]", i), "is %q; give host or host:port in lower case, without a scheme", host)
+			p.add(fmt.Sprintf("checks.hosts[%d]", i), "is %q; give host or host:port in lower case, without a scheme", host)
 		}
 	}
 	for i, name := range c.Env {

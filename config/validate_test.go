@@ -55,7 +55,7 @@ func TestEverythingWrongIsToldAtOnce(t *testing.T) {
 		`checks.roots[1]: is "work"; give an absolute path, or one that begins with ~/`,
 		`checks.commands[0]: is "bin/go"; give the name of a program, its absolute path, or *`,
 		`checks.commands[1]: is ""; give the name of a program, its absolute path, or *`,
-		`checks.http_hosts[0]: is "http://x"; give host or host:port in lower case, without a scheme`,
+		`checks.hosts[0]: is "http://x"; give host or host:port in lower case, without a scheme`,
 		`checks.env[0]: is "A=b"; give the name of a variable, without a value`,
 		`checks.output_dir: is "out"; give an absolute path, or one that begins with ~/`,
 		`browsers[0].name: is "Two Words"; give lower-case letters, digits, dots, underscores and hyphens, at most 64`,
