@@ -44,6 +44,21 @@ func refuseSecondSender(ctx context.Context, c client.Client, browser, identity 
 		"or give this login another name than %q", queue, other.GetIdentity(), seen, pollerSilence, browser)
 }
 
+// Polled names the workers that poll a task queue.
+func Polled(ctx context.Context, c client.Client, queue string, kind enumspb.TaskQueueType) ([]string, error) {
+	described, err := c.DescribeTaskQueue(ctx, queue, kind)
+	if err != nil {
+		return nil, fmt.Errorf("task queue %s: %w", queue, err)
+	}
+	var identities []string
+	for _, p := range described.GetPollers() {
+		if time.Since(p.GetLastAccessTime().AsTime()) < pollerSilence {
+			identities = append(identities, p.GetIdentity())
+		}
+	}
+	return identities, nil
+}
+
 func otherSender(pollers []*taskqueuepb.PollerInfo, identity string, now time.Time) *taskqueuepb.PollerInfo {
 	for _, p := range pollers {
 		alive := now.Sub(p.GetLastAccessTime().AsTime()) < pollerSilence

@@ -15,12 +15,8 @@ import (
 	"steward/workflows/run"
 )
 
-const (
-	// readSlots is how many observations one browser may have open: each run that waits for an answer holds one.
-	readSlots = 4000
-	// pollers of a queue that many runs share. The SDK's two would hand out a full backlog one by one.
-	pollers = 8
-)
+// pollers of a queue that many runs share. The SDK's two would hand out a full backlog one by one.
+const pollers = 8
 
 type adder func(queue string, options worker.Options) worker.Registry
 
@@ -44,8 +40,7 @@ func addRun(o Options, base worker.Options, add adder) error {
 		return errors.New("it needs an admission")
 	}
 	base.MaxConcurrentWorkflowTaskPollers = pollers
-	// After a worker died, the first task of each of its runs waits this long for it. The SDK's default is 5 s.
-	base.StickyScheduleToStartTimeout = time.Second
+	base.StickyScheduleToStartTimeout = o.StickyTimeout
 	// The SDK takes 1 s without a yield for a deadlock; a decision takes microseconds, but a busy two-core machine can be
 	// slow to schedule it.
 	base.DeadlockDetectionTimeout = 5 * time.Second
@@ -97,7 +92,7 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 		effects.RegisterActivityWithOptions(b.Browser.Probe, activity.RegisterOptions{Name: workflows.ActivityProbe})
 
 		read := base
-		read.MaxConcurrentActivityExecutionSize = readSlots
+		read.MaxConcurrentActivityExecutionSize = b.ReadSlots
 		read.MaxConcurrentActivityTaskPollers = pollers
 		reads := add(workflows.QueueRead(name), read)
 		reads.RegisterActivityWithOptions(b.Browser.Observe, activity.RegisterOptions{Name: workflows.ActivityObserve})

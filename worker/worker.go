@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,27 +70,37 @@ type Options struct {
 	Checks *checks.Checks
 	// Browsers are the logins that this worker drives (role browser), by name.
 	Browsers map[string]Browser
-	// StopTimeout is how long a stop waits for running activities; it must be longer than closing a browser takes.
+	// StopTimeout is how long a stop waits for running activities; longer than closing a browser takes; default 30 s.
 	StopTimeout time.Duration
-	Deployment  Deployment
-	Log         *slog.Logger
+	// StickyTimeout is how long the next task of a run waits for the worker that has it in memory (role run); default 1 s.
+	StickyTimeout time.Duration
+	Deployment    Deployment
+	// Started is called once every queue is served; its error stops the worker.
+	Started func() error
+	Log     *slog.Logger
 }
 
-// Browser is a login with its profile directory.
+// Browser is a login with its profile directory and the number of observations that it may have open: each run that waits
+// for an answer holds one.
 type Browser struct {
 	*browser.Browser
 	ProfileDir string
+	ReadSlots  int
 }
 
-// DefaultStopTimeout covers an armed send's wait for its confirmation and the closing of the browser.
-const DefaultStopTimeout = 30 * time.Second
+const (
+	// defaultStickyTimeout is short, because a dead worker's runs wait it out; the SDK's default is 5 s.
+	defaultStickyTimeout = time.Second
+	// defaultStopTimeout covers an armed send's wait for its confirmation. With the SDK's default of none, what runs would
+	// be lost.
+	defaultStopTimeout = 30 * time.Second
+)
 
 // Run serves the roles until ctx ends, then stops gracefully: what runs gets StopTimeout to return its real outcome. The
 // error says why the worker could not start or had to stop; it is nil after ctx ended.
 func Run(ctx context.Context, c client.Client, o Options) error {
-	if o.StopTimeout == 0 {
-		o.StopTimeout = DefaultStopTimeout
-	}
+	o.StickyTimeout = cmp.Or(o.StickyTimeout, defaultStickyTimeout)
+	o.StopTimeout = cmp.Or(o.StopTimeout, defaultStopTimeout)
 	failed := make(chan error, 1)
 	workers, err := build(ctx, c, o, func(err error) {
 		select {
@@ -108,6 +119,11 @@ func Run(ctx context.Context, c client.Client, o Options) error {
 		o.Log.Info("worker started", "queue", w.queue)
 	}
 	defer stopAll(workers)
+	if o.Started != nil {
+		if err := o.Started(); err != nil {
+			return err
+		}
+	}
 	select {
 	case <-ctx.Done():
 		o.Log.Info("worker stops", "at_most", o.StopTimeout)

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"steward/workflows"
+	"steward/workflows/run/policy"
+)
+
+// metadataQuery is the SDK's own query for what the Web UI shows beside the history.
+const metadataQuery = "__temporal_workflow_metadata"
+
+func newRunShowCommand(app *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Show a run: its page of current details; with --output json everything it knows", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			r, done, err := app.runs(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			id, err := r.find(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			shown, err := r.describe(ctx, id)
+			if err != nil {
+				return err
+			}
+			if !app.json {
+				var metadata struct{ CurrentDetails string }
+				if err := r.query(ctx, id, "", metadataQuery, &metadata); err != nil {
+					return err
+				}
+				app.line("%s\n%s", id, metadata.CurrentDetails)
+				if shown.WebUI != "" {
+					app.line("%s", shown.WebUI)
+				}
+				return nil
+			}
+			whole := map[string]any{"run": shown}
+			for _, query := range []string{workflows.QueryState, workflows.QueryWhy, workflows.QueryLedger, workflows.QueryJournal, workflows.QueryProof} {
+				var answer json.RawMessage
+				if err := r.query(ctx, id, "", query, &answer); err != nil {
+					return err
+				}
+				whole[query] = answer
+			}
+			return app.answer(whole, nil)
+		},
+	}
+}
+
+func newRunWhyCommand(app *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "why ID", Short: "Say why a run stands where it stands, and what would move it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			r, done, err := app.runs(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			id, err := r.find(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			var why policy.Why
+			if err := r.query(ctx, id, "", workflows.QueryWhy, &why); err != nil {
+				return err
+			}
+			return app.answer(why, func(w io.Writer) { app.writeWhy(w, id, why) })
+		},
+	}
+}
+
+func (a *app) writeWhy(w io.Writer, id string, why policy.Why) {
+	fmt.Fprintf(w, "%s is %s and waits for: %s\n", id, a.paint(bold, string(why.Status)), why.WaitsFor)
+	if !why.DueAt.IsZero() {
+		fmt.Fprintf(w, "due:         %s\n", why.DueAt.Local().Format("2006-01-02 15:04:05"))
+	}
+	if p := why.Paused; p != nil {
+		fmt.Fprintf(w, "paused:      by %s, %s: %s\n", p.By, ago(p.At), p.Reason)
+	}
+	if b := why.Blocker; b != nil {
+		fmt.Fprintf(w, "blocked:     %s since %s: %s %s\n", b.Class, ago(b.Since), b.Code, b.Detail)
+	}
+	if why.Effect != "" {
+		fmt.Fprintf(w, "effect:      %s generation %d, %s\n", why.Effect, why.Attempt, why.State)
+	}
+	if d := why.Deferral; d != nil {
+		fmt.Fprintf(w, "deferred:    %s since %s, %d times\n", d.Class, ago(d.Since), d.Count)
+	}
+	if !why.LastProof.IsZero() {
+		fmt.Fprintf(w, "last sign:   %s\n", ago(why.LastProof))
+	}
+	for _, problem := range why.Failure {
+		fmt.Fprintf(w, "problem:     %s\n", problem)
+	}
+	if n := why.Attention; n != nil {
+		fmt.Fprintf(w, "%s %s: %s\n             %s\n", a.paint(yellow, "needs you:  "), n.Class, n.Ask, n.Command)
+	}
+}
