@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -125,28 +124,20 @@ func (b *Browser) read(ctx context.Context) error {
 	return err
 }
 
-// Close ends the browser, if this worker started it, and gives the profile directory back.
+// Close ends the browser, if this worker started it, and gives the profile directory back. When that takes longer than ctx
+// allows, the directory stays locked until the process ends.
 func (b *Browser) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		b.engine.close()
 	}()
-	var late error
 	select {
 	case <-done:
+		return errors.Join(b.ledger.close(), b.lock.Close())
 	case <-ctx.Done():
-		late = fmt.Errorf("browser %s does not close: %w", b.opts.Name, ctx.Err())
+		return fmt.Errorf("browser %s does not close: %w", b.opts.Name, ctx.Err())
 	}
-	return errors.Join(late, closeAll(b.ledger, b.lock))
-}
-
-func closeAll(l *ledger, rest ...io.Closer) error {
-	err := l.close()
-	for _, c := range rest {
-		err = errors.Join(err, c.Close())
-	}
-	return err
 }
 
 // Heartbeats of a read-only activity: often enough to stop soon when asked to, and with many of them at most so many per

@@ -60,7 +60,7 @@ func (g *gate) call(limit time.Duration, source string, arg any) (any, error) {
 // aim opens the gate for one press until the deadline, and returns the point to press. A problem leaves it closed.
 func (g *gate) aim(deadline time.Time) (x, y float64, err error) {
 	until := g.page + float64(deadline.Sub(g.zero))/float64(time.Millisecond)
-	value, err := g.call(max(time.Until(deadline), time.Millisecond), "(gate, until) => gate.aim(until)", until)
+	value, err := g.call(lookLimit, "(gate, until) => gate.aim(until)", until)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -66,10 +66,7 @@ type look struct {
 	Draft  string `json:"draft"`
 	Stop   bool   `json:"stop"`
 	Items  int    `json:"items"`
-	States []struct {
-		State string `json:"state"`
-		Text  string `json:"text"`
-	} `json:"states"`
+	States []seen `json:"states"`
 	Marker *struct {
 		message
 		Count int `json:"count"`
@@ -82,6 +79,12 @@ type look struct {
 	// Answer follows the marked message (without one: the last message), LastAnswer the last message.
 	Answer     answer `json:"answer"`
 	LastAnswer answer `json:"lastAnswer"`
+}
+
+// seen is a page state that holds, by its name, with the text that shows it.
+type seen struct {
+	State string `json:"state"`
+	Text  string `json:"text"`
 }
 
 type message struct {

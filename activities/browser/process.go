@@ -20,10 +20,10 @@ type process struct {
 // ownProcess is the file that names the browser process which this profile's worker started.
 func ownProcess(profileDir string) string { return beside(profileDir, ".browser.json") }
 
-// alive tells whether a process exists.
+// alive tells whether a process exists and does not only wait to be reaped.
 func alive(pid int) bool {
 	err := unix.Kill(pid, 0)
-	return err == nil || errors.Is(err, unix.EPERM)
+	return (err == nil || errors.Is(err, unix.EPERM)) && started(pid) != ""
 }
 
 // lives tells whether it is still that process.
