@@ -35,7 +35,7 @@ func conversation(s policy.State) activities.Conversation {
 }
 
 func send(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {
-	tried := policy.Attempted{EffectID: s.Effect.ID, Generation: s.Effect.Generation}
+	tried := policy.Attempted{EffectID: s.Effect.ID, Generation: s.Effect.Generation, Attempt: s.Dispatches}
 	text, err := s.Prompt(s.Effect)
 	if err != nil {
 		return policy.ProviderDispatchFailed{Attempted: tried, Code: "prompt_unavailable", Detail: err.Error()}

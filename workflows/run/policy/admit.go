@@ -123,7 +123,9 @@ func ask(past *State) string {
 
 // inherit carries budgets, identity and an effect of unknown outcome into the new start.
 func (d *draft) inherit(past *State) {
-	d.TaskID, d.RelayScopeID = past.TaskID, past.RelayScopeID
+	if past.TaskID != "" {
+		d.TaskID, d.RelayScopeID = past.TaskID, past.RelayScopeID
+	}
 	d.ClaimGeneration, d.Rotations = past.ClaimGeneration, past.Rotations
 	now := d.Budgets
 	d.Budgets = past.Budgets
@@ -146,8 +148,13 @@ func (d *draft) inherit(past *State) {
 	}
 }
 
+const maxProblems = 100
+
 // refuseStart fails the start and keeps the lineage it saw, so that a refusal changes no lineage.
 func (d *draft) refuseStart(s Start, problems ...string) verdict {
+	if over := len(problems) - maxProblems; over > 0 {
+		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more", over))
+	}
 	d.Failure = &Failure{Code: FailureStartRefused, Problems: problems, Lineage: left(s.Lineage)}
 	d.Status = Failed
 	return acceptAs(FailureStartRefused)

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"steward/workflows/machine/kernel"
 )
@@ -26,6 +28,8 @@ type draft struct {
 	State
 	at     time.Time
 	caller string
+	// ownLedger: the ledger is this draft's own copy.
+	ownLedger bool
 }
 
 type verdict struct {
@@ -64,8 +68,7 @@ func (d *draft) guard(e Event) verdict {
 	if !d.valid() {
 		return reject(CodeInvalidState)
 	}
-	if n, ok := e.(NotSubmittable); ok {
-		_ = n
+	if _, no := e.(NotSubmittable); no {
 		return reject(CodeNotSubmittable)
 	}
 	if d.Terminal() {
@@ -176,7 +179,10 @@ func (Policy) WithRules(s State, rules int) State {
 func (Policy) Ending(s State) kernel.Ending {
 	switch {
 	case !s.valid():
-		return kernel.Ending{Failure: CodeInvalidState, Message: "status " + string(s.Status) + " cannot stand on stage " + string(s.Stage)}
+		return kernel.Ending{
+			Failure: CodeInvalidState,
+			Message: fmt.Sprintf("the state cannot be: status %q on stage %q with effect %q", s.Status, s.Stage, s.Effect.State),
+		}
 	case s.Failure != nil:
 		return kernel.Ending{Failure: s.Failure.Code, Message: s.Failure.message()}
 	case s.Stop != nil && s.Stop.Canceled:
@@ -197,9 +203,15 @@ func (d *draft) block(class BlockerClass, code, detail string) {
 }
 
 func (d *draft) newBlocker(class BlockerClass, code, detail string) *Blocker {
-	return &Blocker{
-		Class: class, ID: d.derive("bl_", string(class), int(d.Revision)), Code: code, Detail: detail, Since: d.at, Revision: d.Revision + 1,
+	b := &Blocker{
+		Class: class, ID: d.derive("bl_", string(class), int(d.Revision)), Code: clip(code, maxWord), Detail: clip(detail, maxDetail),
+		Since: d.at, Revision: d.Revision + 1,
 	}
+	switch class {
+	case BlockedRepeatedState, BlockedFailures, BlockedDrift, BlockedMissing, BlockedForeignDraft:
+		b.NotBefore = d.at.Add(d.pace().Probe.Std())
+	}
+	return b
 }
 
 func (d *draft) editBlocker() *Blocker {
@@ -210,7 +222,7 @@ func (d *draft) editBlocker() *Blocker {
 
 // unblock returns to the status that belongs to the stage.
 func (d *draft) unblock() {
-	d.Blocker = nil
+	d.Blocker, d.Effect.Deferral = nil, nil
 	switch d.Stage {
 	case StageDispatching:
 		d.Status = Dispatching
@@ -229,6 +241,24 @@ func backoff(base, limit time.Duration, step int) time.Duration {
 		base *= 2
 	}
 	return min(base, limit)
+}
+
+// Bounds of what activities say, in bytes.
+const (
+	maxWord   = 128
+	maxDetail = 400
+	maxText   = 2000
+)
+
+// clip cuts s to at most limit bytes, at the start of a character.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
 }
 
 func appendBounded[T any](list []T, bound int, item T) []T {

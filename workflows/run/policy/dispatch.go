@@ -2,19 +2,24 @@ package policy
 
 import (
 	"slices"
+	"strconv"
 	"time"
+
+	"steward/workflows/machine/kernel"
 )
 
 const (
 	deferLimit     = 10 * time.Minute
 	retryLimit     = 10 * time.Minute
 	foreignDraftIn = time.Hour
-	dailyLook      = 24 * time.Hour
+	maxAttempts    = 12
 )
 
 // owns checks that an event speaks of the present attempt of the present effect.
 func (d *draft) owns(a Attempted) verdict {
 	switch {
+	case a.EffectID != d.Effect.ID && d.past(a.EffectID):
+		return noOp(CodeDuplicate)
 	case a.EffectID != d.Effect.ID:
 		return reject(CodeEffectMismatch)
 	case a.Generation < d.Effect.Generation:
@@ -25,13 +30,21 @@ func (d *draft) owns(a Attempted) verdict {
 	return accepted
 }
 
-// inFlight checks that the attempt has begun and has no outcome yet.
+// past tells whether the effect is an earlier one of this start.
+func (d *draft) past(effectID string) bool {
+	return slices.ContainsFunc(d.Ledger, func(t LedgerTurn) bool { return t.Effect == effectID })
+}
+
+// inFlight checks that this very attempt has begun and has no outcome yet.
 func (d *draft) inFlight(a Attempted) verdict {
-	if v := d.owns(a); v.code != "" {
+	if v := d.owns(a); v.Verdict != kernel.Accept {
 		return v
 	}
 	switch d.Effect.State {
 	case EffectDispatching:
+		if a.Attempt != d.Dispatches {
+			return noOp(CodeDuplicate)
+		}
 		return accepted
 	case EffectApplied, EffectUnknown:
 		return noOp(CodeDuplicate)
@@ -47,9 +60,9 @@ func (d *draft) started(e ProviderDispatchStarted) verdict {
 		}
 		return accepted
 	case d.Blocker != nil && e.EffectID == d.ProbeID():
-		return accepted
+		return d.probeStarted(e.Suspect)
 	}
-	if v := d.owns(Attempted{EffectID: e.EffectID, Generation: e.Generation}); v.code != "" {
+	if v := d.owns(Attempted{EffectID: e.EffectID, Generation: e.Generation}); v.Verdict != kernel.Accept {
 		return v
 	}
 	switch {
@@ -65,9 +78,10 @@ func (d *draft) started(e ProviderDispatchStarted) verdict {
 		return reject(CodeNotDue)
 	}
 	d.Effect.BegunAt = d.at
-	if e.Suspect {
-		d.doubt(Attempt{Generation: e.Generation, At: d.at, Code: "history_reset"}, 0)
-		return acceptAs("history_reset")
+	if e.Suspect || d.Doubted {
+		d.Doubted = false
+		d.doubt(Attempt{Generation: e.Generation, At: d.at, Code: codeReset}, 0)
+		return acceptAs(codeReset)
 	}
 	d.Effect.State = EffectDispatching
 	d.Dispatches++
@@ -75,18 +89,19 @@ func (d *draft) started(e ProviderDispatchStarted) verdict {
 	return accepted
 }
 
+const codeReset = "history_reset"
+
+// succeeded takes positive evidence. It counts whatever was thought of the effect before: a message that stands in the
+// conversation is never sent again.
 func (d *draft) succeeded(e ProviderDispatchSucceeded) verdict {
-	if v := d.owns(e.Attempted); v.code != "" {
+	if v := d.owns(e.Attempted); v.Verdict != kernel.Accept && v.code != CodeGenerationStale {
 		return v
 	}
-	switch d.Effect.State {
-	case EffectApplied:
+	if d.Effect.State == EffectApplied {
 		return noOp(CodeDuplicate)
-	case EffectDispatching, EffectUnknown:
-		d.applied(e.Attempted, e.At, e.UserMessageID)
-		return accepted
 	}
-	return reject(CodeIllegal)
+	d.applied(e.Attempted, e.At, e.UserMessageID)
+	return accepted
 }
 
 // applied is positive evidence: the round is dispatched, and only its own dispatch failures are cleared.
@@ -94,26 +109,26 @@ func (d *draft) applied(a Attempted, at time.Time, messageID string) {
 	if at.IsZero() {
 		at = d.at
 	}
-	d.attempt(Attempt{Generation: d.Effect.Generation, At: d.at, Outcome: EffectApplied, Worker: a.Worker})
+	d.attempt(Attempt{Generation: a.Generation, At: d.at, Outcome: EffectApplied, Worker: a.Worker})
 	if d.Effect.Inherited {
 		d.dropInherited()
 		return
 	}
 	d.Effect.State, d.Effect.AppliedAt, d.Effect.NotBefore = EffectApplied, at, time.Time{}
 	d.Effect.Deferral, d.Effect.Word = nil, nil
-	d.Effect.UserMessageID, d.Effect.SiteDigest = messageID, a.SiteDigest
+	d.Effect.UserMessageID, d.Effect.SiteDigest = clip(messageID, maxWord), a.SiteDigest
 	d.Budgets.ProviderFailures.Streak = 0
 	d.Blocker = nil
 	d.Turns++
 	d.Turn = Turn{Look: 1}
 	d.enter(Dispatched, StageConfirmed)
 	d.note(func(t *LedgerTurn) {
-		t.Applied, t.Generation, t.Release, t.Incarnation = at, d.Effect.Generation, a.Worker.Release, a.Worker.Incarnation
+		t.Applied, t.Generation, t.Release, t.Incarnation = at, a.Generation, a.Worker.Release, a.Worker.Incarnation
 	})
 }
 
 func (d *draft) failed(e ProviderDispatchFailed) verdict {
-	if v := d.inFlight(e.Attempted); v.Verdict != "accept" {
+	if v := d.inFlight(e.Attempted); v.Verdict != kernel.Accept {
 		return v
 	}
 	switch e.Code {
@@ -135,14 +150,17 @@ func (d *draft) withdraw() {
 	d.Effect.State, d.Effect.NotBefore = EffectReserved, time.Time{}
 }
 
-// notApplied counts a mechanical failure and authorizes the next generation, or blocks.
+// notApplied counts a mechanical failure and authorizes the next generation, or blocks. An attempt that came back because
+// the run asked for it is no failure, but its generation is used.
 // Source: "Workflow Supervisor authority", Restart-safe remote effect generations.
 func (d *draft) notApplied(a Attempted, code, detail string) {
 	d.attempt(Attempt{Generation: a.Generation, At: d.at, Outcome: EffectNotApplied, Code: code, Worker: a.Worker})
-	d.Effect.State = EffectNotApplied
+	d.Effect.State, d.Effect.Deferral = EffectNotApplied, nil
 	failures := &d.Budgets.ProviderFailures
-	failures.Streak++
-	failures.Total++
+	if code != failureCancelled {
+		failures.Streak++
+		failures.Total++
+	}
 	tried := d.Effect.Generation - d.Effect.EpochBase
 	switch {
 	case failures.Streak >= failures.Max:
@@ -156,9 +174,7 @@ func (d *draft) notApplied(a Attempted, code, detail string) {
 
 func (d *draft) fuse(what, code, detail string) {
 	d.block(BlockedFailures, what, code+": "+detail)
-	b := d.editBlocker()
-	b.Mechanical = true
-	b.NotBefore = d.at.Add(d.pace().Probe.Std())
+	d.editBlocker().Mechanical = true
 }
 
 // authorize opens the next generation after a committed not_applied of the present one.
@@ -169,26 +185,26 @@ func (d *draft) authorize(notBefore time.Time) {
 }
 
 func (d *draft) deferred(e ProviderDispatchDeferred) verdict {
-	if v := d.inFlight(e.Attempted); v.Verdict != "accept" {
+	if v := d.inFlight(e.Attempted); v.Verdict != kernel.Accept {
 		return v
 	}
 	d.withdraw()
-	if e.Class == deferCancelled {
+	switch {
+	case e.Class == deferCancelled && (d.Paused != nil || d.Stop != nil):
 		return acceptAs(deferCancelled)
-	}
-	if e.Class == deferMoved {
+	case e.Class == deferMoved && d.Effect.Fenced:
 		d.replace(KindResume)
 	}
-	next := Deferral{Class: e.Class, Since: d.at}
+	next := Deferral{Class: clip(e.Class, maxWord), Since: d.at, ClassSince: d.at}
 	if last := d.Effect.Deferral; last != nil {
-		next.Count = last.Count + 1
-		if last.Class == e.Class {
-			next.Since = last.Since
+		next.Count, next.Since = last.Count+1, last.Since
+		if last.Class == next.Class {
+			next.ClassSince = last.ClassSince
 		}
 	}
 	next.Overdue = d.at.Sub(next.Since) >= d.Goal.Continuation.AttentionAfter.Std()
 	d.Effect.Deferral = &next
-	if e.Class == deferForeignDraft && d.at.Sub(next.Since) >= foreignDraftIn {
+	if e.Class == deferForeignDraft && d.at.Sub(next.ClassSince) >= foreignDraftIn {
 		d.block(BlockedForeignDraft, e.Class, e.Detail)
 		return accepted
 	}
@@ -202,12 +218,22 @@ func (d *draft) deferUntil(until time.Time, count int) time.Time {
 		return until
 	}
 	wait := backoff(d.pace().Defer.Std(), deferLimit, count)
-	seed := digest(d.Effect.ID, d.at.String())
-	return d.at.Add(wait + wait*time.Duration(seed[0]%16)/75)
+	seed, _ := strconv.ParseUint(digest(d.Effect.ID, strconv.FormatInt(d.at.UnixNano(), 36))[:4], 16, 16)
+	return d.at.Add(wait + wait*time.Duration(seed)/(5<<16))
+}
+
+// sendDue is when the next attempt is due, or when a long deferral becomes something that a person should hear of.
+func (s *State) sendDue() time.Time {
+	if f := s.Effect.Deferral; f != nil && !f.Overdue {
+		if overdue := f.Since.Add(s.Goal.Continuation.AttentionAfter.Std()); overdue.Before(s.Effect.NotBefore) {
+			return overdue
+		}
+	}
+	return s.Effect.NotBefore
 }
 
 func (d *draft) outcomeUnknown(a Attempted, code string) verdict {
-	if v := d.inFlight(a); v.Verdict != "accept" {
+	if v := d.inFlight(a); v.Verdict != kernel.Accept {
 		return v
 	}
 	d.doubt(Attempt{Generation: a.Generation, At: d.at, Code: code, Worker: a.Worker}, d.lookAfter(0))
@@ -218,7 +244,7 @@ func (d *draft) outcomeUnknown(a Attempted, code string) verdict {
 func (d *draft) doubt(a Attempt, firstLook time.Duration) {
 	a.Outcome = EffectUnknown
 	d.attempt(a)
-	d.Effect.State, d.Effect.Looks = EffectUnknown, 0
+	d.Effect.State, d.Effect.Looks, d.Effect.Deferral = EffectUnknown, 0, nil
 	d.Effect.NotBefore = time.Time{}
 	if firstLook > 0 {
 		d.Effect.NotBefore = d.at.Add(firstLook)
@@ -233,135 +259,12 @@ func (d *draft) evicted(e RuntimeOrSessionEvicted) verdict {
 }
 
 func (d *draft) userAction(e ProviderUserActionRequired) verdict {
-	if v := d.inFlight(e.Attempted); v.Verdict != "accept" {
+	if v := d.inFlight(e.Attempted); v.Verdict != kernel.Accept {
 		return v
 	}
 	d.withdraw()
 	d.Blocker = d.newBlocker(BlockedUserAction, e.Class, e.Detail)
 	d.enter(WaitingForUser, StageDispatching)
-	return accepted
-}
-
-func (d *draft) reconciled(e ProviderEffectReconciled) verdict {
-	if e.Marker && slices.ContainsFunc(d.Retired, func(r Effect) bool { return r.ID == e.EffectID }) {
-		return d.lateMarker(e)
-	}
-	if v := d.owns(Attempted{EffectID: e.EffectID, Generation: e.Generation}); v.code != "" {
-		return v
-	}
-	if d.Effect.State == EffectApplied && (e.Verdict == "" || e.Verdict == VerdictApplied) {
-		return noOp(CodeDuplicate)
-	}
-	if d.Effect.State != EffectUnknown {
-		return reject(CodeNotUnknown)
-	}
-	if e.Verdict != "" {
-		return d.operatorWord(e)
-	}
-	seen := Attempted{EffectID: e.EffectID, Generation: e.Generation, Worker: e.Worker, SiteDigest: e.SiteDigest}
-	if e.Marker {
-		d.applied(seen, time.Time{}, e.UserMessageID)
-		return acceptAs("marker_seen")
-	}
-	if d.Effect.Word != nil && d.Effect.Word.Refuted == "" {
-		return d.checkWord(e, seen)
-	}
-	d.Effect.Looks++
-	d.Effect.NotBefore = d.at.Add(d.lookAfter(d.Effect.Looks))
-	if d.Effect.Looks >= *d.Goal.Continuation.UnknownBound && d.Blocker == nil {
-		d.block(BlockedUnknown, "reconcile_bound", "the message was not seen, and its absence cannot be proven")
-		d.Effect.NotBefore = d.at.Add(dailyLook)
-	}
-	return acceptAs("marker_not_seen")
-}
-
-func (d *draft) lateMarker(e ProviderEffectReconciled) verdict {
-	d.Retired = slices.Clone(d.Retired)
-	for i := range d.Retired {
-		if r := &d.Retired[i]; r.ID == e.EffectID {
-			if r.State == EffectApplied {
-				return noOp(CodeDuplicate)
-			}
-			r.State, r.AppliedAt = EffectApplied, d.at
-		}
-	}
-	return acceptAs("superseded_effect_applied")
-}
-
-// operatorWord takes what an operator says of an unknown effect. A not_applied waits for one fresh observation.
-func (d *draft) operatorWord(e ProviderEffectReconciled) verdict {
-	switch {
-	case e.Operator == "":
-		return needs(CodeOperatorMissing, "operator")
-	case e.Reason == "":
-		return needs(CodeReasonMissing, "reason")
-	}
-	seen := Attempted{EffectID: e.EffectID, Generation: e.Generation}
-	switch e.Verdict {
-	case VerdictApplied:
-		d.applied(seen, time.Time{}, "")
-		return accepted
-	case VerdictUnknown:
-		d.Effect.NotBefore = time.Time{}
-		return acceptAs(CodeObservationPending)
-	case VerdictNotApplied:
-		if e.WithoutObservation {
-			d.provenAbsent(seen, "operator_without_observation")
-			return accepted
-		}
-		d.Effect.Word = &Word{Operator: e.Operator, Reason: e.Reason, At: d.at}
-		d.Effect.NotBefore = time.Time{}
-		return acceptAs(CodeObservationPending)
-	}
-	return reject(CodeNotSubmittable)
-}
-
-func (d *draft) checkWord(e ProviderEffectReconciled, seen Attempted) verdict {
-	if e.Readable {
-		d.provenAbsent(seen, "operator")
-		return acceptAs("operator_confirmed")
-	}
-	word := *d.Effect.Word
-	word.Refuted = "the page could not be read; repeat with without_observation: true to decide without it"
-	d.Effect.Word = &word
-	d.Effect.NotBefore = d.at.Add(d.lookAfter(d.Effect.Looks))
-	return acceptAs("operator_unconfirmed")
-}
-
-// provenAbsent authorizes exactly one new generation on an operator's word; it costs no failure budget.
-func (d *draft) provenAbsent(a Attempted, code string) {
-	d.attempt(Attempt{Generation: a.Generation, At: d.at, Outcome: EffectNotApplied, Code: code})
-	if d.Effect.Inherited {
-		d.dropInherited()
-		return
-	}
-	d.Blocker = nil
-	d.enter(Dispatching, StageDispatching)
-	d.authorize(time.Time{})
-}
-
-// supersede retires an unknown effect and reserves a new one in one decision. Source: "Turn authority", Provider observation.
-func (d *draft) supersede(e SupersedeRequested) verdict {
-	switch {
-	case e.EffectID != d.Effect.ID:
-		return reject(CodeEffectMismatch)
-	case d.Effect.State != EffectUnknown:
-		return reject(CodeNotUnknown)
-	case e.Operator == "":
-		return needs(CodeOperatorMissing, "operator")
-	case e.Reason == "":
-		return needs(CodeReasonMissing, "reason")
-	case !e.AcceptDuplicate:
-		return needs(CodeDuplicateRisk, "accept_duplicate")
-	}
-	d.Retired = appendBounded(d.Retired, maxRetired, d.Effect)
-	d.Blocker = nil
-	if d.Effect.Inherited {
-		d.dropInherited()
-		return accepted
-	}
-	d.enter(Dispatching, StageDispatching)
-	d.replace(d.Effect.Kind)
 	return accepted
 }
 
@@ -375,16 +278,8 @@ func (d *draft) replace(kind EffectKind) {
 }
 
 func (d *draft) attempt(a Attempt) {
-	d.Effect.Attempts = appendBounded(d.Effect.Attempts, 12, a)
-}
-
-// lookAfter is the wait before the next look at an unknown effect that had so many already.
-func (d *draft) lookAfter(looks int) time.Duration {
-	steps := d.pace().Reconcile
-	if looks < len(steps) {
-		return steps[looks].Std()
-	}
-	return dailyLook
+	a.Code = clip(a.Code, maxWord)
+	d.Effect.Attempts = appendBounded(d.Effect.Attempts, maxAttempts, a)
 }
 
 func (d *draft) stalled() verdict {
@@ -397,16 +292,20 @@ func (d *draft) stalled() verdict {
 
 func (d *draft) elapsed(e TimerElapsed) verdict {
 	o := Policy{}.Obligation(d.State)
-	if o.Key != e.Key {
+	if o.Key != e.Key || d.at.Before(o.At) {
 		return noOp(CodeNotDue)
 	}
-	switch {
+	switch f := d.Effect.Deferral; {
 	case d.Blocker != nil && !d.Blocker.NotBefore.IsZero() && d.Effect.State != EffectUnknown:
 		d.editBlocker().NotBefore = time.Time{}
 	case d.Proposal != nil && !d.Proposal.NotBefore.IsZero():
 		p := *d.Proposal
 		p.NotBefore = time.Time{}
 		d.Proposal = &p
+	case f != nil && !f.Overdue && o.At.Before(d.Effect.NotBefore):
+		next := *f
+		next.Overdue = true
+		d.Effect.Deferral = &next
 	default:
 		d.Effect.NotBefore = time.Time{}
 	}

@@ -15,6 +15,8 @@ type Event interface{ Name() string }
 type Attempted struct {
 	EffectID   string
 	Generation int
+	// Attempt is State.Dispatches after the attempt began: one generation can begin again after a deferral.
+	Attempt    int
 	Worker     Worker
 	SiteDigest string
 }
@@ -70,6 +72,7 @@ const (
 	FailureConversationMissing = "conversation_missing"
 	FailureDrift               = "ui_drift"
 	failureWorkerLost          = "worker_lost"
+	failureCancelled           = "cancelled"
 )
 
 // ProviderDispatchFailed is the dispatch owner's negative proof: the attempt returned without the irreversible step.
@@ -125,6 +128,8 @@ const (
 type ProviderEffectReconciled struct {
 	EffectID   string
 	Generation int
+	// Look is the number of the look (Effect.Look); an operator's word has none.
+	Look int
 	// Readable and Marker are the look's evidence. A rendered page never proves absence.
 	Readable        bool
 	Marker          bool
@@ -142,9 +147,11 @@ type ProviderEffectReconciled struct {
 
 // States of an observed turn.
 const (
-	TurnSettled    = "settled"
-	TurnFailed     = "provider_error"
-	TurnOpen       = "open"
+	TurnSettled = "settled"
+	TurnFailed  = "provider_error"
+	TurnOpen    = "open"
+	// TurnUnread: the observation itself failed.
+	TurnUnread     = "unread"
 	TurnMoved      = "moved"
 	TurnMissing    = "missing"
 	TurnUserAction = "user_action"
@@ -226,8 +233,11 @@ type SuccessorBound struct{ Successor string }
 // StalledRoundObserved is an open state that was loaded without a running activity.
 type StalledRoundObserved struct{}
 
-// SemanticStateChanged is a progress fingerprint read while the run is blocked by repeated_state, or told by an operator.
+// SemanticStateChanged is a progress fingerprint read while the run is blocked by repeated_state, or an operator's note that
+// it changed. A read names the blocker and the look at it (Blocker.Probes) that it was made for.
 type SemanticStateChanged struct {
+	Blocker     string
+	Look        int
 	Fingerprint string
 	Operator    string
 	Note        string
@@ -244,8 +254,6 @@ type ProviderEnvironmentRecovered struct {
 	Detail     string
 	SiteDigest string
 	Worker     Worker
-	// Operator is set when a person vouches for the recovery instead of a probe.
-	Operator string
 }
 
 // PauseRequested stops new sends; a turn in flight is observed.

@@ -58,8 +58,13 @@ func (Policy) Obligation(s State) kernel.Obligation {
 		return s.oweObserve()
 	case PendingRelease:
 		return s.oweRelease()
+	case WaitingForUser:
+		if s.Proposal != nil {
+			return message("approve or decline")
+		}
+		return message("resume, answering " + s.Completion.ID)
 	}
-	return message("a person or an occurrence")
+	return message("an occurrence")
 }
 
 func (s *State) oweStopping() kernel.Obligation {
@@ -73,7 +78,7 @@ func (s *State) oweStopping() kernel.Obligation {
 }
 
 func (s *State) oweReconcile() kernel.Obligation {
-	key := fmt.Sprintf("%s:%d:%d", s.Effect.ID, s.Effect.Generation, s.Effect.Looks)
+	key := fmt.Sprintf("%s:%d:%d", s.Effect.ID, s.Effect.Generation, s.Effect.Look)
 	if !s.Effect.NotBefore.IsZero() {
 		return until(s.Effect.NotBefore, "reconcile:"+key, "until the next look for "+s.Effect.ID)
 	}
@@ -90,7 +95,7 @@ func (s *State) oweSend() kernel.Obligation {
 	case s.Paused != nil:
 		return message("resume")
 	case !s.Effect.NotBefore.IsZero():
-		return until(s.Effect.NotBefore, "send:"+key, "until the next attempt of "+s.Effect.ID)
+		return until(s.sendDue(), "send:"+key, "until the next attempt of "+s.Effect.ID)
 	}
 	return owe(kernel.Effect, OweSend, key, s.sendSummary())
 }
@@ -120,6 +125,14 @@ func (s *State) oweValidate(p *Proposal) kernel.Obligation {
 	return owe(kernel.ReadOnly, OweValidate, key, "run the checks of the completion contract")
 }
 
+var probeSummaries = map[BlockerClass]string{
+	BlockedFailures:     "probe whether this browser can send",
+	BlockedUserAction:   "confirm that the page no longer asks for its user",
+	BlockedDrift:        "look whether the page is recognised again",
+	BlockedMissing:      "look whether the conversation is there again",
+	BlockedForeignDraft: "look whether the composer is free again",
+}
+
 // oweBlocked is what a blocker may owe by itself; everything else waits for a message.
 func (s *State) oweBlocked() kernel.Obligation {
 	b := s.Blocker
@@ -130,24 +143,19 @@ func (s *State) oweBlocked() kernel.Obligation {
 		}
 		return owe(class, kind, key, summary)
 	}
-	switch b.Class {
-	case BlockedRepeatedState:
-		if len(s.Goal.Progress) > 0 {
-			return waits(OweProgress, kernel.ReadOnly, "read the progress probes")
-		}
-	case BlockedFailures:
-		if s.Budgets.ProviderFailures.Epoch < *s.Goal.Continuation.MaxRecoveryEpochs {
-			return waits(OweProbe, kernel.Effect, "probe whether this browser can send")
-		}
-	case BlockedValidation:
+	switch {
+	case b.Class == BlockedValidation:
 		return waits(OweValidate, kernel.ReadOnly, "run the checks of the completion contract")
-	case BlockedUserAction:
-		if b.Resumed {
-			return waits(OweProbe, kernel.Effect, "confirm that the page no longer asks for its user")
-		}
-	case BlockedDrift, BlockedMissing, BlockedForeignDraft:
-		return waits(OweProbe, kernel.Effect, "look whether the page is as expected again")
-	case BlockedUnknown, BlockedRounds, BlockedProtocol, BlockedRecovery, BlockedOwned:
+	case b.Class == BlockedRepeatedState && len(s.Goal.Progress) > 0:
+		return waits(OweProgress, kernel.ReadOnly, "read the progress probes")
+	case s.probes() && s.Paused != nil:
+		return message("resume")
+	case s.probes():
+		return waits(OweProbe, kernel.Effect, probeSummaries[b.Class])
+	case b.Class == BlockedRounds, b.Class == BlockedOwned:
+		return message("stop")
+	case b.Class == BlockedRecovery:
+		return message("recover")
 	}
-	return message("an answer to " + string(b.Class))
+	return message("resume, answering " + b.ID + " (" + string(b.Class) + ")")
 }

@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"time"
+
+	"steward/workflows/machine/kernel"
 )
 
 func (d *draft) pause(e PauseRequested) verdict {
@@ -36,7 +38,7 @@ func (d *draft) resume(e UserResumeRequested) verdict {
 		return needs(CodeOperatorMissing, "operator")
 	}
 	v := d.answer(e)
-	if v.Verdict == "accept" {
+	if v.Verdict == kernel.Accept {
 		d.Paused = nil
 	}
 	return v
@@ -60,17 +62,19 @@ func (d *draft) answer(e UserResumeRequested) verdict {
 		return accepted
 	}
 	switch d.Blocker.Class {
-	case BlockedUserAction, BlockedMissing, BlockedForeignDraft:
+	case BlockedUserAction, BlockedMissing:
+		if d.Blocker.Resumed && d.Blocker.NotBefore.IsZero() {
+			return noOp(CodeDuplicate)
+		}
 		b := d.editBlocker()
 		b.Resumed, b.NotBefore = true, time.Time{}
+	case BlockedDrift, BlockedForeignDraft:
+		d.unblock()
 	case BlockedRepeatedState:
 		if e.Note == "" {
 			return needs(CodeUnchanged, "note")
 		}
-		d.Completion.Progress = digest(d.Completion.Progress, e.Note)
-		d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, false
-		d.enter(PendingRelease, StageClosed)
-		d.Blocker = nil
+		d.progressed(digest(d.Completion.Progress, e.Note))
 		d.continueWith(KindResume, e.Note)
 	case BlockedProtocol:
 		d.Violations, d.Mangled = 0, 0
@@ -83,10 +87,8 @@ func (d *draft) answer(e UserResumeRequested) verdict {
 		d.Proposal = &p
 		d.Blocker = nil
 		d.enter(PendingRelease, StageClosed)
-	case BlockedDrift:
-		d.unblock()
 	case BlockedFailures:
-		return d.rearm(ProviderEnvironmentRecovered{Operator: e.Operator})
+		d.rearm("operator " + e.Operator)
 	default:
 		return reject(CodeBlocker)
 	}
@@ -100,7 +102,7 @@ func (d *draft) continueWith(kind EffectKind, note string) {
 	next = d.rendered(next)
 	d.Next = &next
 	if d.Budgets.Rounds >= d.Budgets.MaxRounds {
-		d.block(BlockedRounds, string(BlockedRounds), "every round of the budget is used")
+		d.blockRounds()
 		return
 	}
 	d.release()
@@ -201,7 +203,9 @@ func (d *draft) recoverAuthority(e AuthorityRecoveryRequested) verdict {
 		return reject(CodeRevisionMismatch)
 	case e.AuthorityID != d.AuthorityID:
 		return reject(CodeAuthorityMismatch)
-	case d.Effect.State == EffectDispatching || d.Status == Claimed:
+	case d.Effect.State == EffectDispatching || d.Effect.State == EffectUnknown:
+		return reject(CodeRoundAlive)
+	case d.Stage == StageClaimed && d.Turn.SettledAt.IsZero():
 		return reject(CodeRoundAlive)
 	}
 	d.rotate()

@@ -117,9 +117,11 @@ type State struct {
 	Retired []Effect `json:"retired,omitempty"`
 	// Ledger has the last turns, oldest first.
 	Ledger []LedgerTurn `json:"ledger,omitempty"`
-	// Turns counts every applied effect of this start, Dispatches every attempt begun.
+	// Turns counts every applied effect of this start, Dispatches every attempt begun: the number of the present one.
 	Turns      int `json:"turns,omitempty"`
 	Dispatches int `json:"dispatches,omitempty"`
+	// Doubted: the history was reset, and no send has begun since. The discarded part may have sent what comes next.
+	Doubted bool `json:"doubted,omitempty"`
 }
 
 // Pause says who paused the run. Nothing new is sent; a turn in flight is observed.
@@ -179,8 +181,9 @@ type Effect struct {
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Deferral  *Deferral `json:"deferral,omitempty"`
 	Attempts  []Attempt `json:"attempts,omitempty"`
-	// Looks counts the observations while the outcome is unknown.
+	// Looks counts the observations while the outcome is unknown, Look numbers them: an operator's word asks for a fresh one.
 	Looks int `json:"looks,omitempty"`
+	Look  int `json:"look,omitempty"`
 	// Word is an operator's not_applied that awaits one fresh observation.
 	Word *Word `json:"word,omitempty"`
 	// Inherited: the effect belongs to an earlier start of the same workflow id.
@@ -191,9 +194,11 @@ type Effect struct {
 
 // Deferral says why an authorized attempt has not been made.
 type Deferral struct {
-	Class string    `json:"class"`
-	Since time.Time `json:"since"`
-	Count int       `json:"count"`
+	Class string `json:"class"`
+	// Since is when the first of the deferrals in a row was, ClassSince the first of them with this class.
+	Since      time.Time `json:"since"`
+	ClassSince time.Time `json:"class_since"`
+	Count      int       `json:"count"`
 	// Overdue: longer than attention_after.
 	Overdue bool `json:"overdue,omitempty"`
 }
@@ -294,6 +299,8 @@ type Failures struct {
 	Streak int `json:"streak"`
 	Total  int `json:"total"`
 	Max    int `json:"max"`
+	// Opened is what opened the present epoch: a probe's id, or the operator who vouched.
+	Opened string `json:"opened,omitempty"`
 }
 
 // BlockerClass says what kind of evidence ends a blocker.
@@ -315,6 +322,7 @@ const (
 	BlockedForeignDraft   BlockerClass = "foreign_draft"
 	blockedNone           BlockerClass = ""
 	probeLevelMessage                  = "message"
+	probeLevelPage                     = "page"
 	maxLedger, maxRetired              = 50, 8
 )
 
@@ -362,35 +370,4 @@ type LedgerTurn struct {
 	Receipt     string     `json:"receipt,omitempty"`
 	Release     string     `json:"release,omitempty"`
 	Incarnation int64      `json:"incarnation,omitempty"`
-}
-
-// Terminal tells whether nothing can happen any more.
-func (s *State) Terminal() bool {
-	switch s.Status {
-	case GoalComplete, HandedOff, Stopped, Failed:
-		return true
-	}
-	return false
-}
-
-// valid tells whether status and stage are a pair of the policy's table. Every other pair fails closed.
-// Source: "ControllerRound transition policy", Durable state classes.
-func (s *State) valid() bool {
-	switch s.Status {
-	case "":
-		return s.Stage == ""
-	case Dispatching:
-		return s.Stage == StageDispatching
-	case Dispatched:
-		return s.Stage == StageConfirmed
-	case Claimed:
-		return s.Stage == StageClaimed
-	case PendingRelease, Waiting, GoalComplete, HandedOff:
-		return s.Stage == StageClosed
-	case WaitingForUser:
-		return s.Stage == StageClosed || s.Stage == StageDispatching
-	case Failed, Blocked, Stopped:
-		return true
-	}
-	return false
 }

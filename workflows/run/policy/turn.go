@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"steward/workflows/machine/kernel"
 	"steward/workflows/run/receipt"
 )
 
@@ -14,10 +15,11 @@ var missingReceipt = receipt.Reading{
 
 const userActionLook = 5 * time.Minute
 
-// owed checks that an event speaks of the turn of the present, applied effect.
+// owed checks that an event speaks of the turn of the present, applied effect, which has no completion yet. A stop that
+// waits for something else beats whatever the turn still says.
 func (d *draft) owed(effectID string) verdict {
 	switch {
-	case effectID != d.Effect.ID && slices.ContainsFunc(d.Ledger, func(t LedgerTurn) bool { return t.Effect == effectID }):
+	case effectID != d.Effect.ID && d.past(effectID):
 		return noOp(CodeDuplicate)
 	case effectID != d.Effect.ID:
 		return reject(CodeEffectMismatch)
@@ -25,12 +27,27 @@ func (d *draft) owed(effectID string) verdict {
 		return reject(CodeNotApplied)
 	case d.Completion.Effect == effectID:
 		return noOp(CodeDuplicate)
+	case d.Stop != nil:
+		return reject(CodeStopping)
 	}
 	return accepted
 }
 
+// completed answers a receipt for an effect that has its completion: the same one is a duplicate, another one is refused.
+func (d *draft) completed(r *receipt.Receipt, answerDigest string) verdict {
+	if r != nil && d.completionID(*r, answerDigest) != d.Completion.ID {
+		return reject(CodeCompleted)
+	}
+	return noOp(CodeDuplicate)
+}
+
+// completionID is derived from the fingerprint of the completion.
+func (d *draft) completionID(r receipt.Receipt, answerDigest string) string {
+	return "cp_" + receipt.Fingerprint(d.TaskID, d.Site.ConversationID, d.Effect.ID, answerDigest, r.Digest)[:16]
+}
+
 func (d *draft) claimed(e ControllerClaimObserved) verdict {
-	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+	if v := d.owed(e.EffectID); v.Verdict != kernel.Accept {
 		return v
 	}
 	if d.Status == Claimed {
@@ -54,29 +71,38 @@ func (d *draft) claim(at time.Time) {
 
 // observed takes one whole observation of a turn: the claim, then the receipt or why there is none, then the release.
 func (d *draft) observed(e EffectObserved) verdict {
-	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+	if d.Completion.Effect == e.EffectID && d.Effect.ID == e.EffectID {
+		return d.completed(e.Reading.Receipt, e.AnswerDigest)
+	}
+	if v := d.owed(e.EffectID); v.Verdict != kernel.Accept {
 		return v
 	}
-	late := d.Status == Blocked && d.Blocker.Class == BlockedRecovery && e.Reading.Receipt != nil
-	if d.Status != Dispatched && d.Status != Claimed && !late {
+	late := d.Status == Blocked && d.Blocker.Class == BlockedRecovery && e.Turn == TurnSettled && e.Reading.Receipt != nil
+	switch {
+	case d.Status != Dispatched && d.Status != Claimed && !late:
 		return reject(CodeIllegal)
-	}
-	if e.Look != d.Turn.Look {
+	case e.Look < d.Turn.Look:
+		return noOp(CodeLookStale)
+	case e.Look > d.Turn.Look:
 		return reject(CodeLookStale)
+	}
+	overdue := d.at.Sub(d.Effect.AppliedAt) >= d.Goal.Continuation.AttentionAfter.Std()
+	if e.Turn == TurnUnread && overdue == d.Turn.Overdue {
+		return needs(CodeTurnUnread, "a reading of the turn")
 	}
 	if d.Status == Dispatched && (!e.SeenAt.IsZero() || e.Turn == TurnSettled) {
 		d.claim(e.SeenAt)
 	}
 	d.Turn.Look++
-	d.Turn.Class, d.Turn.Detail, d.Turn.NotBefore = e.Class, e.Detail, time.Time{}
+	d.Turn.Class, d.Turn.Detail, d.Turn.NotBefore = clip(e.Class, maxWord), clip(e.Detail, maxDetail), time.Time{}
 	if !e.ActivityAt.IsZero() {
 		d.Turn.ActivityAt = e.ActivityAt
 	}
 	switch e.Turn {
 	case TurnSettled, TurnFailed, TurnMoved:
 		return d.settled(e)
-	case TurnOpen:
-		d.Turn.Overdue = d.at.Sub(d.Effect.AppliedAt) >= d.Goal.Continuation.AttentionAfter.Std()
+	case TurnOpen, TurnUnread:
+		d.Turn.Overdue = overdue
 		return acceptAs("turn_open")
 	case TurnUserAction:
 		d.Turn.NotBefore = d.at.Add(userActionLook)
@@ -100,9 +126,6 @@ func (d *draft) settled(e EffectObserved) verdict {
 	d.Turn.SettledAt, d.Turn.AnswerDigest, d.Turn.Overdue = e.SettledAt, e.AnswerDigest, false
 	d.note(func(t *LedgerTurn) { t.Settled, t.Receipt = e.SettledAt, e.Reading.Code })
 	if e.Reading.Receipt != nil {
-		if d.Status == Dispatched {
-			d.claim(e.SettledAt)
-		}
 		v := d.commit(*e.Reading.Receipt, e.AnswerDigest, e.Progress)
 		d.release()
 		return v
@@ -111,10 +134,31 @@ func (d *draft) settled(e EffectObserved) verdict {
 	case TurnFailed:
 		return d.recoverTurn(e.Class)
 	case TurnMoved:
-		d.follow(d.reserve(KindResume, d.Effect.ID, e.AnswerDigest))
-		return acceptAs("conversation_moved")
+		return d.resumeMoved()
+	}
+	if e.Reading.Code == "" {
+		e.Reading = missingReceipt
 	}
 	return d.correctProtocol(e.Reading)
+}
+
+// resumeMoved re-establishes the protocol after somebody else's turn. It is one more settled turn without a receipt: two
+// programs that write into one conversation must not answer each other for ever.
+func (d *draft) resumeMoved() verdict {
+	if d.violated(deferMoved, "somebody else writes into this conversation") {
+		d.follow(d.reserve(KindResume, d.Effect.ID, d.Turn.AnswerDigest))
+	}
+	return acceptAs(deferMoved)
+}
+
+// violated counts a settled turn without a valid receipt. It is false when that was one too many.
+func (d *draft) violated(code, detail string) bool {
+	d.Violations++
+	if d.Violations > *d.Goal.Continuation.MaxProtocolViolations {
+		d.block(BlockedProtocol, code, detail)
+		return false
+	}
+	return true
 }
 
 // correctProtocol restates the protocol after a turn without a valid receipt. A block that the page's rendering broke is
@@ -122,15 +166,11 @@ func (d *draft) settled(e EffectObserved) verdict {
 func (d *draft) correctProtocol(r receipt.Reading) verdict {
 	if !r.Violation && d.Mangled == 0 {
 		d.Mangled++
-	} else {
-		d.Violations++
-	}
-	if d.Violations > *d.Goal.Continuation.MaxProtocolViolations {
-		d.block(BlockedProtocol, r.Code, r.Detail)
+	} else if !d.violated(r.Code, r.Detail) {
 		return acceptAs(r.Code)
 	}
 	next := d.reserve(KindCorrection, d.Effect.ID, d.Turn.AnswerDigest)
-	next.Protocol, next.Failed = true, []string{r.Detail}
+	next.Protocol, next.Failed = true, bounded([]string{r.Detail})
 	d.follow(next)
 	return acceptAs(r.Code)
 }
@@ -149,7 +189,6 @@ func (d *draft) recoverTurn(class string) verdict {
 
 // follow makes a reserved effect of the same round the present one.
 func (d *draft) follow(next Effect) {
-	next.NewRound = false
 	d.Effect = d.rendered(next)
 	d.Turn, d.Blocker = Turn{}, nil
 	d.enter(Dispatching, StageDispatching)
@@ -158,7 +197,7 @@ func (d *draft) follow(next Effect) {
 
 // recover reserves one recovery of the present applied effect on an operator's word.
 func (d *draft) recover(e RecoveryRequested) verdict {
-	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+	if v := d.owed(e.EffectID); v.Verdict != kernel.Accept {
 		return v
 	}
 	switch {
@@ -175,8 +214,14 @@ func (d *draft) recover(e RecoveryRequested) verdict {
 
 // disposition takes a receipt before its turn has settled, or an explicit wait.
 func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
-	if v := d.owed(e.EffectID); v.Verdict != "accept" {
+	if d.Completion.Effect == e.EffectID && d.Effect.ID == e.EffectID {
+		return d.completed(e.Receipt, e.AnswerDigest)
+	}
+	if v := d.owed(e.EffectID); v.Verdict != kernel.Accept {
 		return v
+	}
+	if d.Status == Dispatched && e.Receipt != nil { // any receipt for it is evidence of the claim
+		d.claim(d.at)
 	}
 	if d.Status != Claimed {
 		return reject(CodeIllegal)
@@ -186,7 +231,8 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 		return d.commit(*e.Receipt, e.AnswerDigest, e.Progress)
 	case e.Disposition == DispositionWait:
 		d.Completion = Completion{
-			ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: "WAIT", Checkpoint: e.Checkpoint, Reason: e.Reason, At: d.at,
+			ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: "WAIT", Checkpoint: clip(e.Checkpoint, maxText),
+			Reason: clip(e.Reason, maxText), Progress: d.Completion.Progress, At: d.at,
 		}
 		d.note(func(t *LedgerTurn) { t.Committed, t.Action = d.at, "WAIT" })
 		d.enter(Waiting, StageClosed)
@@ -202,13 +248,16 @@ func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict
 		progress = d.ownProgress(r, answerDigest)
 	}
 	last := d.Completion
-	fingerprint := receipt.Fingerprint(d.TaskID, d.Site.ConversationID, d.Effect.ID, answerDigest, r.Digest)
 	d.Completion = Completion{
-		ID: "cp_" + fingerprint[:16], Effect: d.Effect.ID, Action: string(r.Action), Form: string(r.Form), Checkpoint: r.Checkpoint,
-		Reason: r.Reason, Evidence: r.Evidence, Answer: answerDigest, Progress: progress, At: d.at,
+		ID: d.completionID(r, answerDigest), Effect: d.Effect.ID, Action: string(r.Action), Form: string(r.Form),
+		Checkpoint: clip(r.Checkpoint, maxText), Reason: clip(r.Reason, maxText), Evidence: bounded(r.Evidence),
+		Answer: answerDigest, Progress: progress, At: d.at,
 	}
-	if r.UserAction != nil {
-		d.Completion.Ask = &UserAsk{Kind: r.UserAction.Kind, Ask: r.UserAction.Ask, Tried: r.UserAction.Tried}
+	if u := r.UserAction; u != nil {
+		d.Completion.Ask = &UserAsk{Kind: clip(u.Kind, maxWord), Ask: clip(u.Ask, maxText), Tried: clip(u.Tried, maxText)}
+	}
+	if r.Action != receipt.NeedsUser {
+		d.OtherAsk = ""
 	}
 	d.Violations, d.Mangled, d.Recoveries, d.Blocker = 0, 0, 0, nil
 	if last.ID != "" && last.Progress == progress {
@@ -245,7 +294,7 @@ func (d *draft) ownProgress(r receipt.Receipt, answerDigest string) string {
 // its one root-cause prompt instead.
 func (d *draft) succeed(kind EffectKind, failed []string) {
 	b := &d.Budgets
-	if b.RepeatedState >= *d.Goal.Continuation.StagnationAfter && !b.Stagnation && kind == KindContinuation {
+	if b.RepeatedState >= *d.Goal.Continuation.StagnationAfter && !b.Stagnation {
 		kind, b.Stagnation = KindStagnation, true
 	}
 	next := d.reserve(kind, d.Effect.ID, d.Completion.Answer)
@@ -255,9 +304,8 @@ func (d *draft) succeed(kind EffectKind, failed []string) {
 	switch {
 	case b.RepeatedState >= b.MaxRepeatedState:
 		d.block(BlockedRepeatedState, string(BlockedRepeatedState), "the last receipts show no progress")
-		d.editBlocker().NotBefore = d.at.Add(d.pace().Probe.Std())
 	case b.Rounds >= b.MaxRounds:
-		d.block(BlockedRounds, string(BlockedRounds), "every round of the budget is used")
+		d.blockRounds()
 	}
 }
 
@@ -314,6 +362,8 @@ func (d *draft) note(change func(*LedgerTurn)) {
 	if last < 0 || d.Ledger[last].Effect != d.Effect.ID {
 		return
 	}
-	d.Ledger = slices.Clone(d.Ledger)
+	if !d.ownLedger {
+		d.Ledger, d.ownLedger = slices.Clone(d.Ledger), true
+	}
 	change(&d.Ledger[last])
 }

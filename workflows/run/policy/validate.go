@@ -41,7 +41,7 @@ func (d *draft) awaitApproval() {
 // validated takes the outcome of all checks. A check that cannot tell is never a pass: it is run again, later, and no
 // prompt is sent meanwhile.
 func (d *draft) validated(e ProposalValidated) verdict {
-	if v := d.proposal(e.Completion); v.Verdict != "accept" {
+	if v := d.proposal(e.Completion); v.Verdict != kernel.Accept {
 		return v
 	}
 	validating := d.Status == PendingRelease || d.Status == Blocked && d.Blocker.Class == BlockedValidation
@@ -53,11 +53,13 @@ func (d *draft) validated(e ProposalValidated) verdict {
 	}
 	p := *d.Proposal
 	p.Runs++
-	p.Results = e.Results
+	p.Results = nil
 	d.Proposal = &p
 	var failed []string
-	unclear := len(e.Results) != len(d.Goal.Completion.Checks)
-	for _, r := range e.Results {
+	unclear := false
+	for _, c := range d.Goal.Completion.Checks {
+		r := resultOf(c.Name, e.Results)
+		p.Results = append(p.Results, r)
 		switch r.Outcome {
 		case CheckPass:
 		case CheckFail:
@@ -80,6 +82,18 @@ func (d *draft) validated(e ProposalValidated) verdict {
 	}
 	d.complete()
 	return acceptAs("done_verified")
+}
+
+// resultOf is what a check of the contract proved. Without exactly one result of its own it cannot tell.
+func resultOf(check string, results []CheckVerdict) CheckVerdict {
+	named := func(r CheckVerdict) bool { return r.Name == check }
+	i := slices.IndexFunc(results, named)
+	if i < 0 || slices.ContainsFunc(results[i+1:], named) {
+		return CheckVerdict{Name: check, Outcome: CheckCannotTell, Code: "no_result"}
+	}
+	r := results[i]
+	r.Code, r.Line, r.Revision = clip(r.Code, maxWord), clip(r.Line, maxDetail), clip(r.Revision, maxWord)
+	return r
 }
 
 // again schedules the next run of a validation that could not tell.
@@ -111,16 +125,14 @@ func (d *draft) refuse(code string, failed []string) verdict {
 	return acceptAs(code)
 }
 
-// bounded keeps the reasons within what a prompt and the state may hold.
-func bounded(failed []string) []string {
-	const most, longest = 16, 300
-	failed = failed[:min(len(failed), most)]
-	for i, f := range failed {
-		if r := []rune(f); len(r) > longest {
-			failed[i] = string(r[:longest-1]) + "…"
-		}
+// bounded keeps a list within what a prompt and the state may hold.
+func bounded(list []string) []string {
+	const most = 16
+	list = slices.Clone(list[:min(len(list), most)])
+	for i, item := range list {
+		list[i] = clip(item, maxDetail)
 	}
-	return failed
+	return list
 }
 
 func (d *draft) proposal(completion string) verdict {
@@ -134,7 +146,7 @@ func (d *draft) proposal(completion string) verdict {
 }
 
 func (d *draft) approval(completion, operator, reason string) verdict {
-	if v := d.proposal(completion); v.Verdict != "accept" {
+	if v := d.proposal(completion); v.Verdict != kernel.Accept {
 		return v
 	}
 	switch {
@@ -173,17 +185,15 @@ func (d *draft) needsUser() verdict {
 			"NEEDS_USER: repeat it with the block form, and with user_action: kind, ask and what you tried",
 		})
 	}
-	if slices.Contains(d.Goal.UserBlocker.Allowed, ask.Kind) && ask.Kind != "other" {
+	allowed := slices.Contains(d.Goal.UserBlocker.Allowed, ask.Kind)
+	before, same := d.OtherAsk, digest(ask.Ask)
+	d.OtherAsk = ""
+	if allowed && (ask.Kind != "other" || before == same) {
 		d.awaitUser()
 		return acceptAs("needs_user_accepted")
 	}
-	if ask.Kind == "other" && slices.Contains(d.Goal.UserBlocker.Allowed, "other") {
-		if same := digest(ask.Ask); d.OtherAsk == same {
-			d.OtherAsk = ""
-			d.awaitUser()
-			return acceptAs("needs_user_accepted")
-		}
-		d.OtherAsk = digest(ask.Ask)
+	if allowed {
+		d.OtherAsk = same
 		return d.refuse("needs_user_rejected", []string{
 			"NEEDS_USER: first try to go on without a person; if that is impossible, ask exactly the same again",
 		})
