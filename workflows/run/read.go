@@ -48,7 +48,7 @@ func admit(ctx workflow.Context, input json.RawMessage) policy.Event {
 			start.Lineage, start.LineageError = nil, fmt.Sprintf("run %s left a state that this release cannot read: %v", l.RunID, err)
 		}
 	}
-	if len(start.Problems) == 0 && len(out.Goal.Completion.Checks) > 0 {
+	if len(start.Problems) == 0 && len(out.Goal.Completion.Checks)+len(out.Goal.Progress) > 0 {
 		baseline(ctx, out.Goal, &start)
 	}
 	return policy.OccurrenceRequested{Start: &start}
@@ -92,7 +92,7 @@ func observe(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.E
 	e := policy.EffectObserved{EffectID: s.Effect.ID, Look: s.Turn.Look}
 	out, failure := look(ctx, s, o)
 	if failure != nil {
-		e.Turn, e.Class, e.Detail = policy.TurnOpen, string(failure.Cause), failure.Message
+		e.Turn, e.Class, e.Detail = policy.TurnUnread, string(failure.Cause), failure.Message
 		return e
 	}
 	e.Turn, e.Class, e.Detail = string(out.Turn), out.Class, out.Detail
@@ -114,7 +114,7 @@ func release(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.E
 }
 
 func reconcile(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {
-	e := policy.ProviderEffectReconciled{EffectID: s.Effect.ID, Generation: s.Effect.Generation}
+	e := policy.ProviderEffectReconciled{EffectID: s.Effect.ID, Generation: s.Effect.Generation, Look: s.Effect.Look}
 	out, failure := machine.Do[activities.ReconcileResult](ctx,
 		readOptions(s, o, machine.Times{StartToClose: lookTime, ScheduleToClose: 2 * lookTime}),
 		workflows.ActivityReconcile, activities.ReconcileInput{TaskID: s.TaskID, Conversation: conversation(s), EffectID: s.Effect.ID})
@@ -157,7 +157,7 @@ func validate(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.
 }
 
 func progress(ctx workflow.Context, s policy.State, _ kernel.Obligation) policy.Event {
-	return policy.SemanticStateChanged{Fingerprint: readProgress(ctx, s)}
+	return policy.SemanticStateChanged{Blocker: s.Blocker.ID, Look: s.Blocker.Probes, Fingerprint: readProgress(ctx, s)}
 }
 
 // readProgress is the digest of the progress probes. What cannot be read is no progress: the last digest again.
