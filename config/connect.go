@@ -21,11 +21,11 @@ type Connection struct {
 	UI string
 }
 
-// Connection is the Temporal server to use. What temporal.address and temporal.profile say comes first; without them the
-// embedded server of the data folder, when one was ever started there; else the temporal.toml and the TEMPORAL_
-// environment variables of the temporal CLI. It does not connect.
+// Connection is the Temporal server to use. What temporal.address and temporal.profile say comes first, then TEMPORAL_ADDRESS
+// and TEMPORAL_PROFILE of the temporal CLI; without them the embedded server of the data folder, when one was ever started
+// there; else the CLI's temporal.toml. It does not connect.
 func (s Settings) Connection() (Connection, error) {
-	if s.Temporal.Address == "" && s.Temporal.Profile == "" {
+	if s.Temporal.Address == "" && s.Temporal.Profile == "" && os.Getenv("TEMPORAL_ADDRESS") == "" && os.Getenv("TEMPORAL_PROFILE") == "" {
 		c, err := s.embedded()
 		if !errors.Is(err, fs.ErrNotExist) {
 			return c, err

@@ -44,6 +44,9 @@ func TestTheConnectionComesFromTheFirstThatIsSet(t *testing.T) {
 
 	s := settings(nothing)
 	write(t, filepath.Join(s.ServerDir(), "endpoint.json"), `{"address":"127.0.0.1:4321","ui":"http://127.0.0.1:8233","namespace":"mine","pid":1}`)
+	address, _, embedded = connect(s)
+	require.Equal(t, []any{"env.example:7233", false}, []any{address, embedded}, "what the caller's environment says is no leftover")
+	t.Setenv("TEMPORAL_ADDRESS", "")
 	address, namespace, embedded = connect(s)
 	require.Equal(t, []any{"127.0.0.1:4321", "mine", true}, []any{address, namespace, embedded})
 	c, err := s.Connection()
@@ -55,7 +58,6 @@ func TestTheConnectionComesFromTheFirstThatIsSet(t *testing.T) {
 	address, _, embedded = connect(settings(func(t *config.Temporal) { t.Address, t.Namespace = "set.example:7233", "n" }))
 	require.Equal(t, []any{"set.example:7233", false}, []any{address, embedded})
 
-	t.Setenv("TEMPORAL_ADDRESS", "")
 	_, namespace, embedded = connect(settings(func(t *config.Temporal) { t.Profile = "cloud" }))
 	require.Equal(t, []any{"from-cloud", false}, []any{namespace, embedded})
 

@@ -41,8 +41,8 @@ func keys() []key {
 		{"log.format", "text", "log-format", "", "`text` or `json`."},
 
 		{"server.host", "127.0.0.1", "", "", "Loopback address of the embedded server; it authenticates nobody."},
-		{"server.port", 0, "port", "", "gRPC port. `0` takes the port of the last run when it is free, else any free one."},
-		{"server.ui_port", 0, "ui-port", "", "Port of the Web UI. `0` works as for `server.port`, `-1` starts none."},
+		{"server.port", 7233, "port", "", "gRPC port. `0` takes the port of the last run when it is free, else any free one."},
+		{"server.ui_port", 8233, "ui-port", "", "Port of the Web UI. `0` works as for `server.port`, `-1` starts none."},
 		{"server.namespace", "default", "", "", "Namespace of the embedded server; created when missing."},
 
 		{"temporal.profile", "", "profile", "none", "Profile in the `temporal.toml` of the temporal CLI."},

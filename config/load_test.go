@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 		require.Equal(t, config.Settings{
 			DataDir: data, SitesDir: filepath.Join(dir, ".config/steward/sites"),
 			Log:    config.Log{Level: "info", Format: "text"},
-			Server: config.Server{Host: "127.0.0.1", Namespace: "default"},
+			Server: config.Server{Host: "127.0.0.1", Port: 7233, UIPort: 8233, Namespace: "default"},
 			Worker: config.Worker{
 				Roles: []string{"run", "checks", "browser"}, Host: config.Host(), StopTimeout: 30 * time.Second,
 				StickyCacheSize: 10_000, StickyTimeout: time.Second,
