@@ -116,7 +116,6 @@ func Run(ctx context.Context, c client.Client, o Options) error {
 			stopAll(workers[:i])
 			return fmt.Errorf("task queue %s: %w", w.queue, err)
 		}
-		o.Log.Info("worker started", "queue", w.queue)
 	}
 	defer stopAll(workers)
 	if o.Started != nil {

@@ -26,7 +26,7 @@ type app struct {
 // load reads settings and output format, before a command runs.
 func (a *app) load(cmd *cobra.Command, format string) error {
 	var err error
-	if a.output, err = newOutput(format); err != nil {
+	if a.output, err = newOutput(cmd.OutOrStdout(), cmd.ErrOrStderr(), format); err != nil {
 		return err
 	}
 	if a.settings, err = config.Load(cmd.Flags()); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 func newBrowserCommand(app *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "browser", Short: "Log browsers in, and ask whether they could send", Args: cobra.NoArgs}
+	cmd := group("browser", "Log browsers in, and ask whether they could send")
 	cmd.AddCommand(newBrowserLoginCommand(app), newBrowserProbeCommand(app))
 	return cmd
 }

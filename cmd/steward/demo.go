@@ -66,9 +66,13 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		}
 		_ = os.RemoveAll(dir)
 	}()
+	script, err := chatlab.LoadScenario("demo")
+	if err != nil {
+		return err
+	}
 	d := &demo{app: &app{output: a.output}, dir: dir}
 	defer d.close()
-	if err := d.start(ctx); err != nil {
+	if err := d.start(ctx, script); err != nil {
 		return err
 	}
 	result, err := d.run(ctx, began)
@@ -106,7 +110,8 @@ func (d *demo) close() {
 	}
 }
 
-func (d *demo) start(ctx context.Context) error {
+// start brings everything up, with one scripted conversation.
+func (d *demo) start(ctx context.Context, script chatlab.Scenario) error {
 	logFile, err := os.OpenFile(filepath.Join(d.dir, "demo.log"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -116,7 +121,7 @@ func (d *demo) start(ctx context.Context) error {
 	d.settings = demoSettings(d.dir)
 
 	d.step("chat site")
-	if err := d.startSite(); err != nil {
+	if err := d.startSite(script); err != nil {
 		return err
 	}
 	d.step("Temporal server")
@@ -158,15 +163,12 @@ func demoSettings(dir string) config.Settings {
 
 const demoSite = "chatlab"
 
-// startSite serves the chat site with the demo's script, and writes the profile that leads a browser to it: the facts of
+// startSite serves the chat site, and writes the profile that leads a browser to it: the facts of
 // the real site, under another address and without its waits.
-func (d *demo) startSite() error {
-	script, err := chatlab.LoadScenario("demo")
-	if err != nil {
-		return err
-	}
+func (d *demo) startSite(script chatlab.Scenario) error {
 	work := d.workDir()
-	if err := os.MkdirAll(work, 0o700); err != nil {
+	err := os.MkdirAll(work, 0o700)
+	if err != nil {
 		return err
 	}
 	if d.site, err = chatlab.Start(chatlab.Options{Dir: work, Log: d.log}); err != nil {
@@ -218,7 +220,7 @@ func (d *demo) run(ctx context.Context, began time.Time) (demoResult, error) {
 	if err != nil {
 		return demoResult{}, err
 	}
-	raw := fmt.Appendf(nil, demoGoal, demoSite, d.conversationURL, d.workDir())
+	raw := d.goal()
 	start, problems := admission.Resolve(raw, registry, d.settings.Worker.Host)
 	if len(problems) > 0 {
 		return demoResult{}, refusedStart(exitFailed, problemLines(problems))
@@ -244,6 +246,11 @@ func (d *demo) run(ctx context.Context, began time.Time) (demoResult, error) {
 		ElapsedMS: time.Since(began).Milliseconds(),
 	}
 	return result, d.verify(result)
+}
+
+// goal is the start input of the demo.
+func (d *demo) goal() []byte {
+	return fmt.Appendf(nil, demoGoal, demoSite, d.conversationURL, d.workDir())
 }
 
 // verify compares what the run says with what the site saw.

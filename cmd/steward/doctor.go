@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,11 +125,7 @@ func (a *app) browserFindings() []setup.Finding {
 				"start the worker where DISPLAY or WAYLAND_DISPLAY is set, or under xvfb-run; headed: false where the site allows it"))
 			continue
 		}
-		if _, err := os.Stat(b.ProfileDir); errors.Is(err, fs.ErrNotExist) {
-			findings = append(findings, bad(name, errors.New("nobody has logged in yet"), "steward browser login --browser "+b.Name))
-			continue
-		}
-		findings = append(findings, good(name, "profile directory %s; `steward browser probe` tells whether it is logged in", b.ProfileDir))
+		findings = append(findings, good(name, "profile directory %s; log in with `steward browser login --browser %s`, ask with `steward browser probe`", b.ProfileDir, b.Name))
 	}
 	return findings
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -36,8 +35,6 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
 	}
 	return exitFailed
 }

@@ -18,12 +18,13 @@ type output struct {
 	colour, live bool
 }
 
-func newOutput(format string) (output, error) {
-	o := output{out: os.Stdout, err: os.Stderr, json: format == "json"}
+func newOutput(out, err io.Writer, format string) (output, error) {
+	o := output{out: out, err: err, json: format == "json"}
 	if format != "text" && format != "json" {
 		return o, exitWith(exitUsage, "--output is %q; it must be text or json", format)
 	}
-	o.live = !o.json && term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
+	file, isFile := out.(*os.File)
+	o.live = !o.json && isFile && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 	o.colour = o.live && os.Getenv("NO_COLOR") == ""
 	return o, nil
 }
@@ -37,6 +38,16 @@ func (o output) answer(v any, text func(io.Writer)) error {
 	encoder := json.NewEncoder(o.out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
+}
+
+// width is that of the terminal, in characters.
+func (o output) width() int {
+	if file, ok := o.out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 20 {
+			return width
+		}
+	}
+	return 80
 }
 
 func (o output) line(format string, args ...any) { fmt.Fprintf(o.out, format+"\n", args...) }

@@ -75,7 +75,7 @@ func (r runs) export(ctx context.Context, id string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		entries, err := journal(history)
+		entries, err := journal(id, runID, history)
 		for _, entry := range entries {
 			if err := lines.Encode(exported{RunID: runID, Entry: entry}); err != nil {
 				return err
@@ -106,8 +106,8 @@ func (r runs) history(ctx context.Context, id, runID string) (*historypb.History
 	return history, nil
 }
 
-// journal makes the decisions of one run again.
-func journal(history *historypb.History) ([]machine.Entry, error) {
+// journal makes the decisions of one run again. They depend on the run's ids.
+func journal(id, runID string, history *historypb.History) ([]machine.Entry, error) {
 	var entries []machine.Entry
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 		Interceptors: machine.Record(func(e machine.Entry) { entries = append(entries, e) }),
@@ -116,6 +116,7 @@ func journal(history *historypb.History) ([]machine.Entry, error) {
 		return nil, err
 	}
 	replayer.RegisterWorkflowWithOptions(run.Workflow(run.Options{}), workflow.RegisterOptions{Name: workflows.TypeWorkflowRun})
-	err = replayer.ReplayWorkflowHistory(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history)
+	err = replayer.ReplayWorkflowHistoryWithOptions(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
+		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: runID}})
 	return entries, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"steward/workflows"
 	"steward/workflows/run/policy"
@@ -33,11 +34,11 @@ func newRunShowCommand(app *app) *cobra.Command {
 				return err
 			}
 			if !app.json {
-				var metadata struct{ CurrentDetails string }
+				var metadata sdkpb.WorkflowMetadata
 				if err := r.query(ctx, id, "", metadataQuery, &metadata); err != nil {
 					return err
 				}
-				app.line("%s\n%s", id, metadata.CurrentDetails)
+				app.line("%s\n%s", id, metadata.GetCurrentDetails())
 				if shown.WebUI != "" {
 					app.line("%s", shown.WebUI)
 				}

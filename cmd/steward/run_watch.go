@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/serviceerror"
-	"golang.org/x/term"
 
 	"steward/workflows"
 	"steward/workflows/run/policy"
@@ -18,6 +17,7 @@ import (
 
 const (
 	watchPause = 500 * time.Millisecond
+	spinPause  = 120 * time.Millisecond
 	// watchPatience bounds one look: a run without a worker does not answer.
 	watchPatience = 5 * time.Second
 )
@@ -53,24 +53,44 @@ func (a *app) watch(ctx context.Context, r runs, id string) error {
 	return nil
 }
 
+// ending is how a run ended.
+type ending struct {
+	state policy.State
+	err   error
+}
+
+// glance is one look at a run that is open.
+type glance struct {
+	state policy.State
+	err   error
+}
+
 // follow shows a run until it ends and returns its final state.
 func (a *app) follow(ctx context.Context, r runs, id string) (policy.State, error) {
-	if _, err := r.describe(ctx, id); err != nil {
+	found, err := r.describe(ctx, id)
+	if err != nil {
 		return policy.State{}, err
 	}
-	type ending struct {
-		state policy.State
-		err   error
-	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	end := make(chan ending, 1)
 	go func() {
 		state, err := ended(ctx, r.client.GetWorkflow(ctx, id, ""))
 		end <- ending{state, err}
 	}()
+	looks := make(chan glance)
+	if found.Open {
+		go r.watch(ctx, id, looks)
+	}
 	v := &viewer{output: a.output}
+	spin := time.NewTicker(spinPause)
+	defer spin.Stop()
 	for {
-		v.look(ctx, r, id)
 		select {
+		case g := <-looks:
+			v.look(g)
+		case <-spin.C:
+			v.spin()
 		case e := <-end:
 			v.clear()
 			if e.err != nil {
@@ -79,7 +99,26 @@ func (a *app) follow(ctx context.Context, r runs, id string) (policy.State, erro
 			v.turns(e.state, true)
 			v.ending(e.state)
 			return e.state, nil
+		}
+	}
+}
+
+// watch looks at a run again and again until ctx ends.
+func (r runs) watch(ctx context.Context, id string, looks chan<- glance) {
+	for {
+		var g glance
+		patience, cancel := context.WithTimeout(ctx, watchPatience)
+		g.err = r.query(patience, id, "", workflows.QueryState, &g.state)
+		cancel()
+		select {
+		case looks <- g:
+		case <-ctx.Done():
+			return
+		}
+		select {
 		case <-time.After(watchPause):
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -88,29 +127,25 @@ func (a *app) follow(ctx context.Context, r runs, id string) (policy.State, erro
 type viewer struct {
 	output
 	last    string // effect of the turn that was shown last
-	status  string
-	spinner int
+	told    string // what changed last told
 	waiting string
+	since   time.Time
+	frame   int
 }
 
-func (v *viewer) look(ctx context.Context, r runs, id string) {
-	ctx, cancel := context.WithTimeout(ctx, watchPatience)
-	defer cancel()
-	var state policy.State
-	err := r.query(ctx, id, "", workflows.QueryState, &state)
+func (v *viewer) look(g glance) {
 	var failed *serviceerror.QueryFailed
 	switch {
-	case errors.As(err, &failed):
-		v.waitsFor("the run answers a query: " + failed.Message)
-		return
-	case err != nil:
+	case errors.As(g.err, &failed):
+		v.waitsFor("an answer of the run: " + failed.Message)
+	case g.err != nil:
 		v.waitsFor("a worker that answers for the run")
-		return
+	default:
+		v.turns(g.state, false)
+		why := g.state.Explain()
+		v.changed(why)
+		v.waitsFor(why.WaitsFor)
 	}
-	v.turns(state, false)
-	why := state.Explain()
-	v.changed(why)
-	v.waitsFor(why.WaitsFor)
 }
 
 // turns shows the turns that ended since the last look. The ledger is bounded; what it dropped meanwhile is not shown.
@@ -177,15 +212,12 @@ func (v *viewer) changed(why policy.Why) {
 	if n := why.Attention; n != nil {
 		words = append(words, n.Ask, "→ "+n.Command)
 	}
-	key := status + strings.Join(words, "|")
-	if len(words) == 0 {
-		key = ""
-	}
-	if key == v.status {
+	text := strings.Join(words, "\n  ")
+	if text == v.told {
 		return
 	}
-	v.status = key
-	if key == "" {
+	v.told = text
+	if text == "" {
 		return
 	}
 	if v.json {
@@ -193,7 +225,7 @@ func (v *viewer) changed(why policy.Why) {
 		return
 	}
 	v.clear()
-	v.line("%s %s: %s", v.paint(yellow, "▲"), status, strings.Join(words, "\n  "))
+	v.line("%s %s: %s", v.paint(yellow, "▲"), status, text)
 }
 
 func (v *viewer) ending(state policy.State) {
@@ -215,25 +247,28 @@ func (v *viewer) ending(state policy.State) {
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// waitsFor draws the line that is written over; without a terminal it says only what is new.
+// waitsFor notes what the run waits for; without a terminal it is a line of its own.
 func (v *viewer) waitsFor(what string) {
-	switch {
-	case v.json || what == "" || !v.live && what == v.waiting:
-	case !v.live:
-		v.line("  waits for: %s", what)
-	default:
-		v.spinner = (v.spinner + 1) % len(spinner)
-		width, _, err := term.GetSize(1)
-		if err != nil || width < 20 {
-			width = 80
-		}
-		text := []rune("waits for: " + what)
-		if len(text) > width-4 {
-			text = append(text[:width-5], '…')
-		}
-		fmt.Fprintf(v.out, "\r\x1b[K%c %s", spinner[v.spinner], v.paint(dim, string(text)))
+	if what == v.waiting {
+		return
 	}
-	v.waiting = what
+	v.waiting, v.since = what, time.Now()
+	if !v.live && !v.json && what != "" {
+		v.line("  waits for: %s", what)
+	}
+}
+
+// spin draws the line that is written over: what the run waits for, and for how long.
+func (v *viewer) spin() {
+	if !v.live || v.waiting == "" {
+		return
+	}
+	v.frame = (v.frame + 1) % len(spinner)
+	text := []rune(fmt.Sprintf("waits for: %s (%s)", v.waiting, time.Since(v.since).Round(time.Second)))
+	if most := v.width() - 4; len(text) > most {
+		text = append(text[:most-1], '…')
+	}
+	fmt.Fprintf(v.out, "\r\x1b[K%c %s", spinner[v.frame], v.paint(dim, string(text)))
 }
 
 // clear removes the line of waitsFor.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (r runs) link(workflowID, runID string) string {
 	if r.ui == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s/namespaces/%s/workflows/%s/%s/history", r.ui, r.namespace, workflowID, runID)
+	return fmt.Sprintf("%s/namespaces/%s/workflows/%s/%s/history", r.ui, url.PathEscape(r.namespace), url.PathEscape(workflowID), runID)
 }
 
 func (r runs) row(info *workflowpb.WorkflowExecutionInfo) row {

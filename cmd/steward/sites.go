@@ -12,7 +12,7 @@ import (
 )
 
 func newSitesCommand(app *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "sites", Short: "Look at the site profiles", Args: cobra.NoArgs}
+	cmd := group("sites", "Look at the site profiles")
 	cmd.AddCommand(newSitesListCommand(app), newSitesShowCommand(app), newSitesCheckCommand(app))
 	return cmd
 }
