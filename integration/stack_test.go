@@ -117,7 +117,7 @@ timings:
 // serve starts the embedded server as a process of the real command.
 func (s *stack) serve() error {
 	data := filepath.Join(s.dir, "data")
-	cmd := exec.Command(binary, "server", "--data-dir", data)
+	cmd := exec.Command(binary, "server", "--data-dir", data, "--port", "0", "--ui-port", "-1")
 	cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"))
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -127,7 +127,7 @@ func (s *stack) serve() error {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		var err error
-		if s.endpoint, err = embedded.ReadEndpoint(data); err == nil {
+		if s.endpoint, err = embedded.ReadEndpoint(filepath.Join(data, "server")); err == nil {
 			if s.client, err = client.Dial(client.Options{HostPort: s.endpoint.Address, Namespace: s.endpoint.Namespace, Logger: quiet()}); err == nil {
 				s.stop = append(s.stop, s.client.Close)
 				return nil
