@@ -40,6 +40,9 @@ type Fence struct {
 
 // SendInput asks for one attempt of one effect.
 type SendInput struct {
+	// RunID is the run that authorized the attempt. A workflow reset dispatches a pending activity again, in a new run and
+	// without a new authorization.
+	RunID        string       `json:"run_id"`
 	TaskID       string       `json:"task_id"`
 	Conversation Conversation `json:"conversation"`
 	EffectID     string       `json:"effect_id"`
@@ -219,6 +222,8 @@ const (
 
 // ProbeInput asks whether this browser could send on this site now. ID is the probe's own effect id.
 type ProbeInput struct {
+	// RunID is as in SendInput.
+	RunID        string       `json:"run_id"`
 	ID           string       `json:"id"`
 	Level        string       `json:"level"`
 	Conversation Conversation `json:"conversation"`
@@ -240,6 +245,8 @@ type ProbeResult struct {
 
 // InterruptInput asks to press the page's Stop once for the turn of one effect.
 type InterruptInput struct {
+	// RunID is as in SendInput.
+	RunID        string       `json:"run_id"`
 	ID           string       `json:"id"`
 	TaskID       string       `json:"task_id"`
 	EffectID     string       `json:"effect_id"`

@@ -21,6 +21,9 @@ func (b *Browser) Interrupt(ctx context.Context, in activities.InterruptInput) (
 }
 
 func (b *Browser) interrupt(ctx context.Context, in activities.InterruptInput, r *activities.InterruptResult) (string, error) {
+	if err := authorized(ctx, in.RunID); err != nil {
+		return "", err
+	}
 	p, err := b.place(in.Conversation)
 	if err != nil {
 		return "", err

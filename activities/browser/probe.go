@@ -46,6 +46,9 @@ func (b *Browser) Probe(ctx context.Context, in activities.ProbeInput) (activiti
 
 // probe returns nil when every look of the level succeeded.
 func (b *Browser) probe(ctx context.Context, in activities.ProbeInput, r *activities.ProbeResult) error {
+	if err := authorized(ctx, in.RunID); err != nil {
+		return err
+	}
 	site, err := b.opts.Sites.Site(in.Conversation.Site)
 	if err != nil {
 		return err

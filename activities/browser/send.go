@@ -58,7 +58,12 @@ func doubtful(code, detail string) error {
 // doubt stays a doubt. (Exactly-once continuation and external-effect reconciliation.)
 func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities.SendResult, error) {
 	s := &sending{b: b, in: in, marker: marker(in.EffectID)}
-	err := s.run(ctx)
+	err := authorized(ctx, in.RunID)
+	if err != nil {
+		err = doubtful(codeReset, err.Error())
+	} else {
+		err = s.run(ctx)
+	}
 	var v *verdict
 	switch {
 	case errors.As(err, &v):

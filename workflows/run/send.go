@@ -41,7 +41,7 @@ func send(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Even
 		return policy.ProviderDispatchFailed{Attempted: tried, Code: "prompt_unavailable", Detail: err.Error()}
 	}
 	in := activities.SendInput{
-		TaskID: s.TaskID, Conversation: conversation(s), EffectID: s.Effect.ID, Generation: s.Effect.Generation,
+		RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID, TaskID: s.TaskID, Conversation: conversation(s), EffectID: s.Effect.ID, Generation: s.Effect.Generation,
 		Kind: string(s.Effect.Kind), Prompt: text, PromptDigest: s.Effect.PromptDigest,
 	}
 	if s.Effect.Fenced {
@@ -101,7 +101,7 @@ func worker(w activities.Worker) policy.Worker {
 
 func interrupt(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {
 	out, failure := machine.Do[activities.InterruptResult](ctx, effectOptions(s, o), workflows.ActivityInterrupt, activities.InterruptInput{
-		ID: s.InterruptID(), TaskID: s.TaskID, EffectID: s.Effect.ID, Conversation: conversation(s),
+		RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID, ID: s.InterruptID(), TaskID: s.TaskID, EffectID: s.Effect.ID, Conversation: conversation(s),
 	})
 	outcome := policy.InterruptUnproven
 	switch {
@@ -117,7 +117,7 @@ func interrupt(ctx workflow.Context, s policy.State, o kernel.Obligation) policy
 func probe(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {
 	e := policy.ProviderEnvironmentRecovered{Probe: s.ProbeID(), Blocker: s.Blocker.ID, Revision: s.Blocker.Revision}
 	out, failure := machine.Do[activities.ProbeResult](ctx, effectOptions(s, o), workflows.ActivityProbe, activities.ProbeInput{
-		ID: e.Probe, Level: s.ProbeLevel(), Conversation: conversation(s),
+		RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID, ID: e.Probe, Level: s.ProbeLevel(), Conversation: conversation(s),
 	})
 	if failure != nil {
 		e.Class, e.Detail = string(failure.Cause), failure.Message
