@@ -286,7 +286,7 @@ func TestBlockedLeavesOnlyByItsOwnEvidence(t *testing.T) {
 			w.blockedBy(class)
 			left := map[string]bool{}
 			for _, e := range everyEvent(w) {
-				try := &walk{TB: t, s: w.s, at: w.at.Add(time.Second)}
+				try := &walk{tester: t, h: newHistory(), s: w.s, at: w.at.Add(time.Second)}
 				if d := try.try(e); d.Verdict == kernel.Accept && d.Next.Blocker == nil && !d.Next.Terminal() {
 					left[e.Name()] = true
 				}

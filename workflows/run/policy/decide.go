@@ -246,6 +246,7 @@ func backoff(base, limit time.Duration, step int) time.Duration {
 // Bounds of what activities say, in bytes.
 const (
 	maxWord   = 128
+	maxLine   = 200
 	maxDetail = 400
 	maxText   = 2000
 )

@@ -52,7 +52,7 @@ func TestTerminalStatesTakeNothingAndNeverReopen(t *testing.T) {
 		"goal_complete": complete(t), "stopped": stopped(start(t).round()), "refused": later(t, complete(t)).s,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &walk{TB: t, s: s, at: began.Add(time.Hour)}
+			w := &walk{tester: t, h: newHistory(), s: s, at: began.Add(time.Hour)}
 			events := append(everyEvent(w), policy.OccurrenceRequested{Start: startOf(secondRun, nil)})
 			for _, e := range events {
 				switch e.(type) {
@@ -88,7 +88,7 @@ func TestInvalidStateFailsClosed(t *testing.T) {
 		"an open status without a site":                 func(s *policy.State) { s.Site = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &walk{TB: t, s: sound, at: began}
+			w := &walk{tester: t, h: newHistory(), s: sound, at: began}
 			spoil(&w.s)
 			w.is(w.s.Status, "finish")
 			ending := policy.Policy{}.Ending(w.s)

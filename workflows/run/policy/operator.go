@@ -14,7 +14,7 @@ func (d *draft) pause(e PauseRequested) verdict {
 	case d.Stop != nil:
 		return reject(CodeStopping)
 	}
-	d.Paused = &Pause{By: e.Operator, Reason: e.Reason, At: d.at}
+	d.Paused = &Pause{By: e.Operator, Reason: clip(e.Reason, maxDetail), At: d.at}
 	return accepted
 }
 
@@ -145,7 +145,7 @@ func (d *draft) stop(s Stop) verdict {
 		}
 		return noOp(CodeDuplicate)
 	}
-	s.At, s.Left = d.at, d.Status
+	s.At, s.Left, s.Reason = d.at, d.Status, clip(s.Reason, maxDetail)
 	s.Interrupt = s.Interrupt && d.Effect.State == EffectApplied && (d.Status == Dispatched || d.Status == Claimed)
 	if s.By == "" {
 		s.By = d.caller

@@ -170,7 +170,7 @@ func (d *draft) correctProtocol(r receipt.Reading) verdict {
 		return acceptAs(r.Code)
 	}
 	next := d.reserve(KindCorrection, d.Effect.ID, d.Turn.AnswerDigest)
-	next.Protocol, next.Failed = true, bounded([]string{r.Detail})
+	next.Protocol, next.Failed = true, bounded([]string{r.Detail}, maxDetail)
 	d.follow(next)
 	return acceptAs(r.Code)
 }
@@ -232,7 +232,7 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 	case e.Disposition == DispositionWait:
 		d.Completion = Completion{
 			ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: "WAIT", Checkpoint: clip(e.Checkpoint, maxText),
-			Reason: clip(e.Reason, maxText), Progress: d.Completion.Progress, At: d.at,
+			Reason: clip(e.Reason, maxDetail), Progress: d.Completion.Progress, At: d.at,
 		}
 		d.note(func(t *LedgerTurn) { t.Committed, t.Action = d.at, "WAIT" })
 		d.enter(Waiting, StageClosed)
@@ -250,11 +250,11 @@ func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict
 	last := d.Completion
 	d.Completion = Completion{
 		ID: d.completionID(r, answerDigest), Effect: d.Effect.ID, Action: string(r.Action), Form: string(r.Form),
-		Checkpoint: clip(r.Checkpoint, maxText), Reason: clip(r.Reason, maxText), Evidence: bounded(r.Evidence),
+		Checkpoint: clip(r.Checkpoint, maxText), Reason: clip(r.Reason, maxDetail), Evidence: bounded(r.Evidence, maxLine),
 		Answer: answerDigest, Progress: progress, At: d.at,
 	}
 	if u := r.UserAction; u != nil {
-		d.Completion.Ask = &UserAsk{Kind: clip(u.Kind, maxWord), Ask: clip(u.Ask, maxText), Tried: clip(u.Tried, maxText)}
+		d.Completion.Ask = &UserAsk{Kind: clip(u.Kind, maxWord), Ask: clip(u.Ask, maxText), Tried: clip(u.Tried, maxDetail)}
 	}
 	if r.Action != receipt.NeedsUser {
 		d.OtherAsk = ""

@@ -95,7 +95,7 @@ func (d *draft) operatorWord(e ProviderEffectReconciled) verdict {
 		if w := d.Effect.Word; w != nil && w.Refuted == "" {
 			return noOp(CodeObservationPending)
 		}
-		d.Effect.Word = &Word{Operator: e.Operator, Reason: e.Reason, At: d.at}
+		d.Effect.Word = &Word{Operator: e.Operator, Reason: clip(e.Reason, maxDetail), At: d.at}
 		d.lookNow()
 		return acceptAs(CodeObservationPending)
 	}

@@ -92,7 +92,7 @@ func resultOf(check string, results []CheckVerdict) CheckVerdict {
 		return CheckVerdict{Name: check, Outcome: CheckCannotTell, Code: "no_result"}
 	}
 	r := results[i]
-	r.Code, r.Line, r.Revision = clip(r.Code, maxWord), clip(r.Line, maxDetail), clip(r.Revision, maxWord)
+	r.Code, r.Line, r.Revision = clip(r.Code, maxWord), clip(r.Line, maxLine), clip(r.Revision, maxWord)
 	return r
 }
 
@@ -120,17 +120,17 @@ func (d *draft) complete() {
 func (d *draft) refuse(code string, failed []string) verdict {
 	d.Proposal = nil
 	d.enter(PendingRelease, StageClosed)
-	d.succeed(KindCorrection, bounded(failed))
+	d.succeed(KindCorrection, bounded(failed, maxDetail))
 	d.release()
 	return acceptAs(code)
 }
 
 // bounded keeps a list within what a prompt and the state may hold.
-func bounded(list []string) []string {
+func bounded(list []string, longest int) []string {
 	const most = 16
 	list = slices.Clone(list[:min(len(list), most)])
 	for i, item := range list {
-		list[i] = clip(item, maxDetail)
+		list[i] = clip(item, longest)
 	}
 	return list
 }

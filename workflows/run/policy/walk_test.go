@@ -22,11 +22,19 @@ const (
 
 var began = time.Date(2026, 9, 1, 8, 0, 0, 0, time.UTC)
 
+// tester is a test, or a check of a property.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	FailNow()
+}
+
 // walk is one run on its way: a state, a clock, and the events that brought it there.
 type walk struct {
-	testing.TB
+	tester
 	s  policy.State
 	at time.Time
+	h  *history
 	n  int // receipts made
 }
 
@@ -64,12 +72,12 @@ func startOf(runID string, past *policy.State, options ...option) *policy.Start 
 }
 
 // zero is a run before its admission.
-func zero(t testing.TB) *walk {
-	return &walk{TB: t, s: policy.State{Rules: policy.CurrentRules}, at: began}
+func zero(t tester) *walk {
+	return &walk{tester: t, h: newHistory(), s: policy.State{Rules: policy.CurrentRules}, at: began}
 }
 
 // start is an admitted run that owes its enrollment.
-func start(t testing.TB, options ...option) *walk {
+func start(t tester, options ...option) *walk {
 	t.Helper()
 	w := zero(t)
 	w.take(policy.OccurrenceRequested{Start: startOf(firstRun, nil, options...)})
@@ -77,14 +85,14 @@ func start(t testing.TB, options ...option) *walk {
 }
 
 // later is a start over what an earlier run of the same workflow id left behind.
-func later(t testing.TB, past policy.State, options ...option) *walk {
+func later(t tester, past policy.State, options ...option) *walk {
 	t.Helper()
 	w := zero(t)
-	w.try(policy.OccurrenceRequested{Start: startOf(secondRun, &past, options...)})
+	w.try(policy.OccurrenceRequested{Start: startOf(past.RunID+"+", &past, options...)})
 	return w
 }
 
-func picture(t testing.TB, v any) string {
+func picture(t tester, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
@@ -112,7 +120,9 @@ func (w *walk) try(e policy.Event) policy.Decision {
 		require.Equal(w, before, after, "only an accept changes the state")
 		require.NotEmpty(w, d.Code)
 	}
-	w.s = d.Next
+	step(w, old, e, d)
+	w.h.decided(w, old, e, d)
+	w.s = carried(w, d.Next)
 	return d
 }
 
