@@ -38,6 +38,25 @@ const (
 	ActivityProgress  = "ReadProgress"
 )
 
+// Activity types of ReleaseSession.
+const (
+	ActivityAdmitRelease       = "AdmitRelease"
+	ActivityFreeze             = "Freeze"
+	ActivityBuild              = "Build"
+	ActivityGate               = "Gate"
+	ActivityBootCandidate      = "BootCandidate"
+	ActivityStopCandidate      = "StopCandidate"
+	ActivityVerifyStable       = "VerifyStable"
+	ActivityCutover            = "Cutover"
+	ActivityRollback           = "Rollback"
+	ActivityReconcileOperation = "ReconcileOperation"
+	ActivityObserveSoak        = "ObserveSoak"
+	ActivityLiveProof          = "LiveProof"
+	ActivityRestartActive      = "RestartActive"
+	ActivityBundle             = "Bundle"
+	ActivityCloseSession       = "CloseSession"
+)
+
 // Signals and updates of WorkflowRun; each is both, except where it says otherwise.
 const (
 	MessageApplied    = "applied"
@@ -57,7 +76,16 @@ const (
 	UpdateSubmit = "submit"
 )
 
-// Queries of WorkflowRun.
+// Signals and updates of ReleaseSession, beside MessageApplied, MessageNotApplied and MessageUnknown; each is both.
+const (
+	MessageAbort   = "abort"
+	MessagePromote = "promote"
+)
+
+// QueryReceipts answers with the receipts of a ReleaseSession.
+const QueryReceipts = "receipts"
+
+// Queries of WorkflowRun; ReleaseSession has state, journal and why too.
 const (
 	QueryState   = "state"
 	QueryLedger  = "ledger"
@@ -73,6 +101,9 @@ var (
 	AttributeSite         = temporal.NewSearchAttributeKeyKeyword("StewardSite")
 	AttributeConversation = temporal.NewSearchAttributeKeyKeyword("StewardConversation")
 	AttributeRound        = temporal.NewSearchAttributeKeyInt64("StewardRound")
+	// AttributeReleasePhase is the phase of a ReleaseSession, AttributeRelease the tree hash of its release.
+	AttributeReleasePhase = temporal.NewSearchAttributeKeyKeyword("StewardReleasePhase")
+	AttributeRelease      = temporal.NewSearchAttributeKeyKeyword("StewardRelease")
 )
 
 // MemoAttention is the memo key {class, since, ask, command}, set while a person is needed.
