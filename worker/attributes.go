@@ -49,12 +49,12 @@ func missingAttributes(namespace string, have map[string]enumspb.IndexedValueTyp
 	slices.Sort(wrong)
 	var parts []string
 	if len(missing) > 0 {
-		parts = append(parts, fmt.Sprintf("namespace %q lacks search attributes; create them once with:\n  temporal operator search-attribute create --namespace %s%s",
-			namespace, namespace, strings.Join(missing, "")))
+		parts = append(parts, fmt.Sprintf("namespace %q lacks search attributes; create them once with:\n"+
+			"  temporal operator search-attribute create --namespace %s%s", namespace, namespace, strings.Join(missing, "")))
 	}
 	if len(wrong) > 0 {
-		parts = append(parts, fmt.Sprintf("namespace %q: search attribute %s; remove it with `temporal operator search-attribute remove` and create it again, "+
-			"or use another namespace", namespace, strings.Join(wrong, ", ")))
+		parts = append(parts, fmt.Sprintf("namespace %q: search attribute %s; remove it with `temporal operator search-attribute remove` "+
+			"and create it again, or use another namespace", namespace, strings.Join(wrong, ", ")))
 	}
 	if len(parts) == 0 {
 		return nil

@@ -52,7 +52,8 @@ func (d Deployment) options() (worker.DeploymentOptions, error) {
 		return worker.DeploymentOptions{}, nil
 	case d.BuildID == "":
 		if d.BuildID = Revision(); d.BuildID == "" {
-			return worker.DeploymentOptions{}, errors.New("this binary carries no revision (it was built outside of git, or with -buildvcs=false): give a build id")
+			return worker.DeploymentOptions{}, errors.New(
+				"this binary carries no revision (it was built outside of git, or with -buildvcs=false): give a build id")
 		}
 	}
 	return worker.DeploymentOptions{

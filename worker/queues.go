@@ -87,16 +87,16 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 		send.MaxConcurrentActivityExecutionSize = 1
 		send.MaxConcurrentActivityTaskPollers = 1
 		effects := add(workflows.QueueSend(name), send)
-		effects.RegisterActivityWithOptions(b.Browser.Send, activity.RegisterOptions{Name: workflows.ActivitySend})
-		effects.RegisterActivityWithOptions(b.Browser.Interrupt, activity.RegisterOptions{Name: workflows.ActivityInterrupt})
-		effects.RegisterActivityWithOptions(b.Browser.Probe, activity.RegisterOptions{Name: workflows.ActivityProbe})
+		effects.RegisterActivityWithOptions(b.Send, activity.RegisterOptions{Name: workflows.ActivitySend})
+		effects.RegisterActivityWithOptions(b.Interrupt, activity.RegisterOptions{Name: workflows.ActivityInterrupt})
+		effects.RegisterActivityWithOptions(b.Probe, activity.RegisterOptions{Name: workflows.ActivityProbe})
 
 		read := base
 		read.MaxConcurrentActivityExecutionSize = b.ReadSlots
 		read.MaxConcurrentActivityTaskPollers = pollers
 		reads := add(workflows.QueueRead(name), read)
-		reads.RegisterActivityWithOptions(b.Browser.Observe, activity.RegisterOptions{Name: workflows.ActivityObserve})
-		reads.RegisterActivityWithOptions(b.Browser.Reconcile, activity.RegisterOptions{Name: workflows.ActivityReconcile})
+		reads.RegisterActivityWithOptions(b.Observe, activity.RegisterOptions{Name: workflows.ActivityObserve})
+		reads.RegisterActivityWithOptions(b.Reconcile, activity.RegisterOptions{Name: workflows.ActivityReconcile})
 	}
 	return nil
 }

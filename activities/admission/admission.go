@@ -116,5 +116,6 @@ func (s Start) idProblems(workflowID string) []strict.Problem {
 	if s.WorkflowID == "" || s.WorkflowID == workflowID {
 		return nil
 	}
-	return []strict.Problem{{Message: fmt.Sprintf("the workflow id is %q; the run of this target must be started as %q", workflowID, s.WorkflowID)}}
+	return []strict.Problem{{Message: fmt.Sprintf(
+		"the workflow id is %q; the run of this target must be started as %q", workflowID, s.WorkflowID)}}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,7 +88,8 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	if err != nil || !keep {
 		return err
 	}
-	a.note("Everything stays up until Ctrl-C. The conversation: %s\nThe run: steward --data-dir %s run show %s", d.conversationURL, dir, result.RunID)
+	a.note("Everything stays up until Ctrl-C. The conversation: %s\nThe run: steward --data-dir %s run show %s",
+		d.conversationURL, dir, result.RunID)
 	<-ctx.Done()
 	return nil
 }
@@ -105,8 +107,8 @@ type demo struct {
 }
 
 func (d *demo) close() {
-	for i := len(d.stop) - 1; i >= 0; i-- {
-		d.stop[i]()
+	for _, stop := range slices.Backward(d.stop) {
+		stop()
 	}
 }
 
@@ -260,7 +262,8 @@ func (d *demo) verify(r demoResult) error {
 		wrong = append(wrong, fmt.Errorf("the run ended as %s", r.Status))
 	}
 	if r.UserMessages != r.Turns || r.Dispatches != r.Turns {
-		wrong = append(wrong, fmt.Errorf("%d turns, %d dispatches, but the site received %d user messages", r.Turns, r.Dispatches, r.UserMessages))
+		wrong = append(wrong, fmt.Errorf("%d turns and %d dispatches, but the site received %d user messages",
+			r.Turns, r.Dispatches, r.UserMessages))
 	}
 	for _, violation := range d.site.Violations() {
 		wrong = append(wrong, errors.New("the chat site saw: "+violation))
@@ -273,5 +276,7 @@ const demoGoal = `{
   "objective": "Make the tests of the orders service pass without changing its public API, and say so in REPORT.md.",
   "target": {"site": %q, "conversation_url": %q},
   "scope": "goal:orders-green",
-  "completion": {"checks": [{"name": "report", "command": {"argv": ["grep", "--quiet", "all green", "REPORT.md"], "dir": %q, "timeout": "10s"}}]}
+  "completion": {"checks": [
+    {"name": "report", "command": {"argv": ["grep", "--quiet", "all green", "REPORT.md"], "dir": %q, "timeout": "10s"}}
+  ]}
 }`

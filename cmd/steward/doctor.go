@@ -125,7 +125,8 @@ func (a *app) browserFindings() []setup.Finding {
 				"start the worker where DISPLAY or WAYLAND_DISPLAY is set, or under xvfb-run; headed: false where the site allows it"))
 			continue
 		}
-		findings = append(findings, good(name, "profile directory %s; log in with `steward browser login --browser %s`, ask with `steward browser probe`", b.ProfileDir, b.Name))
+		findings = append(findings, good(name, "profile directory %s; `steward browser login --browser %s` logs in, `steward browser probe` asks",
+			b.ProfileDir, b.Name))
 	}
 	return findings
 }
@@ -137,18 +138,20 @@ func (a *app) serverFindings(ctx context.Context) []setup.Finding {
 	}
 	defer c.Close()
 	namespace := cmp.Or(connection.Options.Namespace, client.DefaultNamespace)
-	findings := []setup.Finding{good("Temporal server", "%s, namespace %s", cmp.Or(connection.Options.HostPort, client.DefaultHostPort), namespace)}
+	found := good("Temporal server", "%s, namespace %s", cmp.Or(connection.Options.HostPort, client.DefaultHostPort), namespace)
 	if connection.UI != "" {
-		findings[0].Detail += ", Web UI " + connection.UI
+		found.Detail += ", Web UI " + connection.UI
 	}
+	findings := []setup.Finding{found}
 	if err := worker.CheckSearchAttributes(ctx, c, namespace); err != nil {
 		findings = append(findings, bad("search attributes", err, "run the command above"))
 	} else {
 		findings = append(findings, good("search attributes", "all there"))
 	}
-	findings = append(findings, queueFinding(ctx, c, workflows.QueueRun, enumspb.TASK_QUEUE_TYPE_WORKFLOW, "steward up; or steward worker --roles run"))
-	findings = append(findings, queueFinding(ctx, c, workflows.QueueChecks(a.settings.Worker.Host), enumspb.TASK_QUEUE_TYPE_ACTIVITY,
-		"steward up; or steward worker --roles checks"))
+	findings = append(findings,
+		queueFinding(ctx, c, workflows.QueueRun, enumspb.TASK_QUEUE_TYPE_WORKFLOW, "steward up; or steward worker --roles run"),
+		queueFinding(ctx, c, workflows.QueueChecks(a.settings.Worker.Host), enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+			"steward up; or steward worker --roles checks"))
 	for _, b := range a.settings.Browsers {
 		findings = append(findings, queueFinding(ctx, c, workflows.QueueSend(b.Name), enumspb.TASK_QUEUE_TYPE_ACTIVITY,
 			"steward up; or steward worker --roles browser on the host that holds the login"))

@@ -24,17 +24,16 @@ type field struct {
 }
 
 var (
-	reason      = field{"reason", "reason", "why; it is journaled", "", true}
-	effect      = field{"effect_id", "effect", "effect id, fx_…", "", true}
-	generation  = field{"generation", "generation", "attempt of the effect", 0, true}
-	completion  = field{"completion", "completion", "fingerprint of the completion that waits for approval", "", true}
-	unobserved  = field{"without_observation", "without-observation", "take the word although the page cannot be read", false, false}
-	answers     = field{"answers", "answers", "id of the request or completion that this answers; needed where the run waits for a person", "", false}
-	note        = field{"note", "note", "words for the assistant, put into the resume prompt", "", false}
-	interrupt   = field{"interrupt", "interrupt", "also press the page's Stop, once", false, false}
-	duplicate   = field{"accept_duplicate", "accept-duplicate", "yes, the message may then stand in the conversation twice", false, true}
-	occurrence  = field{"occurrence_id", "occurrence", "id of the occurrence; the same id counts once", "", true}
-	needsReason = []field{reason}
+	reason     = field{"reason", "reason", "why; it is journaled", "", true}
+	effect     = field{"effect_id", "effect", "effect id, fx_…", "", true}
+	generation = field{"generation", "generation", "attempt of the effect", 0, true}
+	completion = field{"completion", "completion", "fingerprint of the completion that waits for approval", "", true}
+	unobserved = field{"without_observation", "without-observation", "take the word although the page cannot be read", false, false}
+	answers    = field{"answers", "answers", "id of what this answers; needed where the run waits for a person", "", false}
+	note       = field{"note", "note", "words for the assistant, put into the resume prompt", "", false}
+	interrupt  = field{"interrupt", "interrupt", "also press the page's Stop, once", false, false}
+	duplicate  = field{"accept_duplicate", "accept-duplicate", "yes, the message may then stand in the conversation twice", false, true}
+	occurrence = field{"occurrence_id", "occurrence", "id of the occurrence; the same id counts once", "", true}
 )
 
 // message is an operator's message: a verb of `steward run`.
@@ -43,13 +42,17 @@ type message struct {
 	fields            []field
 }
 
+// judgement are the fields of a word on an effect of unknown outcome.
+var judgement = []field{effect, generation, reason, unobserved}
+
 var messages = []message{
-	{"pause", workflows.MessagePause, "Send nothing new until resume; a turn in flight is observed", needsReason},
+	{"pause", workflows.MessagePause, "Send nothing new until resume; a turn in flight is observed", []field{reason}},
 	{"resume", workflows.MessageResume, "Lift a pause, or answer what the run waits for", []field{reason, answers, note}},
 	{"stop", workflows.MessageStop, "End the run; an armed send ends normally first", []field{reason, interrupt}},
-	{"applied", workflows.MessageApplied, "Say that an effect of unknown outcome did reach the site", []field{effect, generation, reason, unobserved}},
-	{"not-applied", workflows.MessageNotApplied, "Say that an effect of unknown outcome did not reach the site: it may be sent again", []field{effect, generation, reason, unobserved}},
-	{"unknown", workflows.MessageUnknown, "Say that the outcome of an effect stays unknown", []field{effect, generation, reason, unobserved}},
+	{"applied", workflows.MessageApplied, "Say that an effect of unknown outcome did reach the site", judgement},
+	{"not-applied", workflows.MessageNotApplied,
+		"Say that an effect of unknown outcome did not reach the site, so that it is sent again", judgement},
+	{"unknown", workflows.MessageUnknown, "Say that the outcome of an effect stays unknown", judgement},
 	{"supersede", workflows.MessageSupersede, "Give up an effect of unknown outcome and send a new one", []field{effect, reason, duplicate}},
 	{"approve", workflows.MessageApprove, "Approve a DONE that waits for it", []field{completion, reason}},
 	{"decline", workflows.MessageDecline, "Decline a DONE that waits for approval; the assistant is told why", []field{completion, reason}},
@@ -154,7 +157,8 @@ func (a *app) writeAnswer(w io.Writer, id, verb string, answer machine.Answer) {
 	if answer.Code != "" {
 		code = " (" + answer.Code + ")"
 	}
-	fmt.Fprintf(w, "%s: %s %s%s; the run is %s at revision %d\n", id, verb, a.paint(colour, string(answer.Decision)), code, answer.Status, answer.Revision)
+	fmt.Fprintf(w, "%s: %s %s%s; the run is %s at revision %d\n",
+		id, verb, a.paint(colour, string(answer.Decision)), code, answer.Status, answer.Revision)
 	for _, missing := range answer.Missing {
 		fmt.Fprintf(w, "  missing: %s\n", missing)
 	}

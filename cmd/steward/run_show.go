@@ -12,6 +12,9 @@ import (
 	"steward/workflows/run/policy"
 )
 
+// queries are what a run tells of itself.
+var queries = []string{workflows.QueryState, workflows.QueryWhy, workflows.QueryLedger, workflows.QueryJournal, workflows.QueryProof}
+
 // metadataQuery is the SDK's own query for what the Web UI shows beside the history.
 const metadataQuery = "__temporal_workflow_metadata"
 
@@ -45,7 +48,7 @@ func newRunShowCommand(app *app) *cobra.Command {
 				return nil
 			}
 			whole := map[string]any{"run": shown}
-			for _, query := range []string{workflows.QueryState, workflows.QueryWhy, workflows.QueryLedger, workflows.QueryJournal, workflows.QueryProof} {
+			for _, query := range queries {
 				var answer json.RawMessage
 				if err := r.query(ctx, id, "", query, &answer); err != nil {
 					return err

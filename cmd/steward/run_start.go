@@ -124,12 +124,13 @@ func (r runs) start(ctx context.Context, start admission.Start, raw json.RawMess
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case errors.As(err, &already):
-		return row{}, exitWith(exitRefused, "%s is already open; one conversation has one run: `steward run show %s`", start.WorkflowID, start.WorkflowID)
+		return row{}, exitWith(exitRefused, "%s is already open; one conversation has one run: `steward run show %[1]s`", start.WorkflowID)
 	case err != nil:
 		return row{}, fmt.Errorf("start %s: %w", start.WorkflowID, err)
 	}
 	return row{
-		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: "started", Open: true, Started: time.Now(), WebUI: r.link(run.GetID(), run.GetRunID()),
+		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: "started", Open: true, Started: time.Now(),
+		WebUI: r.link(run.GetID(), run.GetRunID()),
 	}, nil
 }
 
@@ -149,7 +150,8 @@ func (r runs) awaitAdmission(ctx context.Context, started row, wait time.Duratio
 		}
 		select {
 		case <-ctx.Done():
-			return started, fmt.Errorf("%s is started, but no worker accepted it within %v; `steward doctor` tells what is missing: %w", started.WorkflowID, wait, errors.Join(err, ctx.Err()))
+			return started, fmt.Errorf("%s is started, but no worker accepted it within %v; `steward doctor` tells what is missing: %w",
+				started.WorkflowID, wait, errors.Join(err, ctx.Err()))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -125,7 +125,8 @@ func (r runs) find(ctx context.Context, typed string) (string, error) {
 	}
 	switch len(ids) {
 	case 0:
-		return "", exitWith(exitNotFound, "no run of a conversation %s; give a workflow id like run:<site>:<conversation id>, see `steward run list --all`", typed)
+		return "", exitWith(exitNotFound, "no run has the conversation %s; a workflow id is like run:<site>:<conversation id>, "+
+			"see `steward run list --all`", typed)
 	case 1:
 		return rows[0].WorkflowID, nil
 	}
@@ -166,7 +167,8 @@ func (r runs) update(ctx context.Context, id, name string, payload map[string]an
 	case errors.As(err, &refused):
 		return answer, exitWith(exitUsage, "%s was refused: %s", name, refused.Message())
 	case ctx.Err() != nil:
-		return answer, fmt.Errorf("no worker answered in time, so %s was not taken; start a worker, or leave the message for it with --signal: %w", name, err)
+		return answer, fmt.Errorf("no worker answered in time; %s may still be taken when one comes, `steward run why` tells. "+
+			"With --signal a message waits for a worker for certain: %w", name, err)
 	}
 	return answer, r.explain(id, err)
 }

@@ -102,7 +102,9 @@ func (a *app) checks(embedded bool, self activities.Worker) (*checks.Checks, err
 }
 
 // openBrowsers takes the profile directories of all logins of this host. On an error it gives back what it took.
-func (a *app) openBrowsers(ctx context.Context, c client.Client, registry *sites.Registry, self activities.Worker) (map[string]worker.Browser, error) {
+func (a *app) openBrowsers(
+	ctx context.Context, c client.Client, registry *sites.Registry, self activities.Worker,
+) (map[string]worker.Browser, error) {
 	opened := map[string]worker.Browser{}
 	for _, b := range a.settings.Browsers {
 		options, err := a.browserOptions(b, registry)

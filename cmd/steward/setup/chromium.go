@@ -54,7 +54,10 @@ func playwrightsChromium() string {
 }
 
 func findChromium(ctx context.Context) Finding {
-	f := Finding{Name: "Chromium", Fix: "apt-get install chromium as root, or install Chrome, or `steward setup` where cdn.playwright.dev can be reached"}
+	f := Finding{
+		Name: "Chromium",
+		Fix:  "apt-get install chromium as root, or install Chrome, or `steward setup` where cdn.playwright.dev can be reached",
+	}
 	path := Chromium()
 	if path == "" {
 		f.Detail = "none of " + strings.Join(names, ", ") + " is on the PATH, and Playwright has none"

@@ -22,7 +22,10 @@ const oldestNode = 20
 
 // findNode takes the Node of the environment variable, else of the PATH, and sets the variable for playwright-go.
 func findNode(ctx context.Context) Finding {
-	f := Finding{Name: "Node", Fix: fmt.Sprintf("install Node %d or newer (Debian: apt-get install nodejs) so that `node` is on the PATH", oldestNode)}
+	f := Finding{
+		Name: "Node",
+		Fix:  fmt.Sprintf("install Node %d or newer (Debian: apt-get install nodejs) so that `node` is on the PATH", oldestNode),
+	}
 	path := os.Getenv(nodeVariable)
 	if path == "" {
 		found, err := exec.LookPath("node")
