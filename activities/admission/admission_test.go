@@ -37,11 +37,8 @@ func TestAStartIsResolved(t *testing.T) {
 	require.Equal(t, "build-1", got.Goal.Completion.Host)
 	require.Equal(t, got.Site.MinInterval, *got.Goal.Continuation.MinInterval)
 
-	got, problems = Resolve(start(`{"site":"chatgpt","new":{"key":"orders-green"}}`), registry(t), "build-1")
-	require.Empty(t, problems)
-	require.Equal(t, "run:chatgpt:new:orders-green", got.WorkflowID)
-	require.Empty(t, got.Site.ConversationID)
-	require.True(t, strings.HasPrefix(got.Site.PageURL, "https://chatgpt.com/"), got.Site.PageURL)
+	_, problems = Resolve(start(`{"site":"chatgpt","new":{"key":"orders-green"}}`), registry(t), "build-1")
+	require.Contains(t, lines(problems), "target.new: this release enrolls existing conversations only")
 }
 
 // Every problem is told at once: what decoding finds and what the site finds.
@@ -57,7 +54,6 @@ func TestABadStartIsToldWhole(t *testing.T) {
 		"no contract":        {`{"objective":"x","target":{"site":"chatgpt","conversation_url":"https://chatgpt.com/c/` + conversation + `"},"completion":{}}`, []string{"completion.checks: "}},
 		"foreign origin":     {string(start(`{"site":"chatgpt","conversation_url":"https://chatgpt.com.example.org/c/` + conversation + `"}`)), []string{"target.conversation_url: "}},
 		"no conversation":    {string(start(`{"site":"chatgpt","conversation_url":"https://chatgpt.com/settings"}`)), []string{"target.conversation_url: "}},
-		"foreign new page":   {string(start(`{"site":"chatgpt","new":{"key":"a","page_url":"https://example.org/"}}`)), []string{"target.new.page_url: "}},
 		"unknown site":       {string(start(`{"site":"nowhere","conversation_url":"https://example.org/c/1"}`)), []string{"target.site: "}},
 		"100 checks":         {`{"objective":"x","target":{"site":"chatgpt","conversation_url":"https://chatgpt.com/c/` + conversation + `"},"completion":{"checks":[` + checks + `]}}`, []string{"completion.checks: "}},
 		"long objective":     {`{"objective":"` + long + `","target":{"site":"chatgpt","conversation_url":"https://chatgpt.com/c/` + conversation + `"},"completion":{"operator_approval":true}}`, []string{"objective: "}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,10 +14,12 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"steward/activities"
 	"steward/workflows"
+	"steward/workflows/machine"
 )
 
 const (
@@ -24,53 +27,71 @@ const (
 	lineageTime = 25 * time.Second
 	// listPause is the pause between two looks at the list while this run is not in it yet.
 	listPause = 50 * time.Millisecond
+	// listed is how many earlier runs are looked at.
+	listed = 100
 )
 
-// lineage reads what the last run of a workflow id left behind; nil when this run is the first. The list of runs lags
-// behind their histories, so it is only used to find the run: a list that shows this run, which started last, shows the
-// older ones too. All else is read from the run itself.
+// errNeverBegan is wrapped by the error of a run that was closed before its first decision and carried no state.
+var errNeverBegan = errors.New("it was closed before it began")
+
+// lineage reads what the last run of a workflow id left behind; nil when there is none. The list of runs lags behind
+// their histories, so it is only used to find the runs: a list that shows this run, which started last, shows the older
+// ones too. All else is read from the runs themselves.
 func lineage(ctx context.Context, c client.Client, id, self string) (*activities.Lineage, error) {
 	ctx, cancel := context.WithTimeout(ctx, lineageTime)
 	defer cancel()
-	previous, err := previousRun(ctx, c, id, self)
-	if err != nil || previous == "" {
+	earlier, err := earlierRuns(ctx, c, id, self)
+	if err != nil {
 		return nil, err
 	}
-	return finalState(ctx, c, id, previous, self)
+	for _, run := range earlier {
+		left, err := finalState(ctx, c, id, run, self)
+		if errors.Is(err, errNeverBegan) {
+			continue // closed before its first decision: what counts is what it found
+		}
+		return left, err
+	}
+	if len(earlier) == listed {
+		return nil, fmt.Errorf("the last %d runs of %s were closed before they began; none tells what there was before", listed, id)
+	}
+	return nil, nil
 }
 
-// previousRun is the newest run of a workflow id beside self, or empty.
-func previousRun(ctx context.Context, c client.Client, id, self string) (string, error) {
+// earlierRuns are the runs of a workflow id beside self, the newest first.
+func earlierRuns(ctx context.Context, c client.Client, id, self string) ([]string, error) {
+	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(id)
 	for {
-		listed, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			PageSize: 100, Query: fmt.Sprintf("WorkflowId = '%s'", strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(id)),
+		page, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			PageSize: listed + 1, Query: fmt.Sprintf("WorkflowId = '%s'", quoted),
 		})
 		if err != nil {
-			return "", fmt.Errorf("list the runs of %s: %w", id, err)
+			return nil, fmt.Errorf("list the runs of %s: %w", id, err)
 		}
-		if newest, complete := newestOther(listed.GetExecutions(), self); complete {
-			return newest, nil
+		if others, complete := newestFirst(page.GetExecutions(), self); complete {
+			return others, nil
 		}
 		select {
 		case <-ctx.Done():
-			return "", fmt.Errorf("the list of the runs of %s does not show this run yet: %w", id, ctx.Err())
+			return nil, fmt.Errorf("the list of the runs of %s does not show this run yet: %w", id, ctx.Err())
 		case <-time.After(listPause):
 		}
 	}
 }
 
-// newestOther is the run beside self that started last. It is complete when the list shows self.
-func newestOther(runs []*workflowpb.WorkflowExecutionInfo, self string) (newest string, complete bool) {
-	var started time.Time
+// newestFirst sorts the runs beside self by their start. It is complete when the list shows self.
+func newestFirst(runs []*workflowpb.WorkflowExecutionInfo, self string) (others []string, complete bool) {
+	runs = slices.Clone(runs)
+	slices.SortStableFunc(runs, func(a, b *workflowpb.WorkflowExecutionInfo) int {
+		return b.GetStartTime().AsTime().Compare(a.GetStartTime().AsTime())
+	})
 	for _, r := range runs {
-		switch at := r.GetStartTime().AsTime(); {
-		case r.GetExecution().GetRunId() == self:
+		if run := r.GetExecution().GetRunId(); run == self {
 			complete = true
-		case newest == "" || at.After(started):
-			newest, started = r.GetExecution().GetRunId(), at
+		} else {
+			others = append(others, run)
 		}
 	}
-	return newest, complete
+	return others, complete
 }
 
 // finalState follows a run over continue-as-new to its end and reads the state that it left.
@@ -154,6 +175,15 @@ func stateOf(ctx context.Context, c client.Client, id, run, closed string) (json
 			return nil, err
 		}
 	}
+	carried, began, beganErr := beginning(ctx, c, id, run)
+	switch {
+	case beganErr != nil:
+		return nil, errors.Join(err, beganErr)
+	case !began && holdsState(carried):
+		return carried, nil
+	case !began:
+		return nil, errNeverBegan
+	}
 	value, queryErr := c.QueryWorkflow(ctx, id, run, workflows.QueryState)
 	if queryErr == nil {
 		queryErr = value.Get(&state)
@@ -165,6 +195,30 @@ func stateOf(ctx context.Context, c client.Client, id, run, closed string) (json
 		return nil, errors.Join(err, fmt.Errorf("query %s answered no state", workflows.QueryState))
 	}
 	return state, nil
+}
+
+// beginning is the state that a run was started with, when it continued another, and whether it ever decided anything.
+func beginning(ctx context.Context, c client.Client, id, run string) (carried json.RawMessage, began bool, err error) {
+	events := c.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return nil, false, fmt.Errorf("history: %w", err)
+		}
+		switch event.GetEventType() {
+		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+			if input := event.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads(); len(input) > 1 {
+				var carry machine.Carry[json.RawMessage]
+				if err := converter.GetDefaultDataConverter().FromPayload(input[1], &carry); err != nil {
+					return nil, false, fmt.Errorf("what it continued: %w", err)
+				}
+				carried = carry.State
+			}
+		case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+			return carried, true, nil
+		}
+	}
+	return carried, false, nil
 }
 
 // holdsState tells a state, a JSON object, from an absent one.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -19,6 +18,7 @@ import (
 	"steward/activities"
 	"steward/worker/embedded"
 	"steward/workflows"
+	"steward/workflows/machine"
 )
 
 // end says how the fake run of this test closes, after it has admitted itself.
@@ -35,9 +35,11 @@ type left struct {
 }
 
 // fakeRun admits itself like a run and then closes as it was told.
-func fakeRun(ctx workflow.Context, e end, carried *left) (*left, error) {
-	state := carried
-	if state == nil {
+func fakeRun(ctx workflow.Context, e end, carry *machine.Carry[*left]) (*left, error) {
+	var state *left
+	if carry != nil {
+		state = carry.State
+	} else {
 		state = &left{Mark: e.State}
 		ctx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 		info := workflow.GetInfo(ctx).WorkflowExecution
@@ -46,12 +48,15 @@ func fakeRun(ctx workflow.Context, e end, carried *left) (*left, error) {
 			return nil, err
 		}
 	}
+	if e.How == "mute" {
+		ctx.Done().Receive(ctx, nil)
+	}
 	if err := workflow.SetQueryHandler(ctx, workflows.QueryState, func() (*left, error) { return state, nil }); err != nil {
 		return nil, err
 	}
 	if e.Runs > 0 {
 		e.Runs--
-		return nil, workflow.NewContinueAsNewError(ctx, workflows.TypeWorkflowRun, e, state)
+		return nil, workflow.NewContinueAsNewError(ctx, workflows.TypeWorkflowRun, e, machine.Carry[*left]{State: state})
 	}
 	switch e.How {
 	case "result":
@@ -167,13 +172,49 @@ func TestLineageOfEveryEnd(t *testing.T) {
 		require.Empty(t, saw.LineageError)
 		require.Equal(t, activities.ClosedTimedOut, saw.Lineage.Closed)
 	})
-	t.Run("a run that left nothing readable", func(t *testing.T) {
-		t.Parallel()
-		id := "run:lab:nothing"
-		started, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: id, TaskQueue: "nobody", WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		}, "Unknown")
+	// unserved is a run that no worker ever takes.
+	unserved := func(t *testing.T, id string, args ...any) string {
+		t.Helper()
+		started, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, workflows.TypeWorkflowRun, args...)
 		require.NoError(t, err)
+		require.NoError(t, c.TerminateWorkflow(ctx, id, started.GetRunID(), "test"))
+		return started.GetRunID()
+	}
+	t.Run("runs that never began do not hide what was before", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:never-began"
+		unserved(t, id)
+		saw := see(t, id)
+		require.Empty(t, saw.LineageError)
+		require.Nil(t, saw.Lineage)
+		require.NoError(t, run(t, id, end{How: "result", State: "before"}).Get(ctx, nil))
+		unserved(t, id)
+		unserved(t, id)
+		saw = see(t, id)
+		require.Empty(t, saw.LineageError)
+		var state left
+		require.NoError(t, json.Unmarshal(saw.Lineage.State, &state))
+		require.Equal(t, "before", state.Mark)
+	})
+	t.Run("a continued run that never began left what it was given", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:carried"
+		run := unserved(t, id, nil, machine.Carry[*left]{State: &left{Mark: "carried"}})
+		saw := see(t, id)
+		require.Empty(t, saw.LineageError)
+		require.Equal(t, run, saw.Lineage.RunID)
+		var state left
+		require.NoError(t, json.Unmarshal(saw.Lineage.State, &state))
+		require.Equal(t, "carried", state.Mark)
+	})
+	t.Run("a run that tells nothing is not taken for none", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:mute"
+		started := run(t, id, end{How: "mute"})
+		require.Eventually(t, func() bool {
+			described, err := c.DescribeWorkflowExecution(ctx, id, started.GetRunID())
+			return err == nil && described.GetWorkflowExecutionInfo().GetHistoryLength() > 9 && len(described.GetPendingActivities()) == 0
+		}, 20*time.Second, 20*time.Millisecond)
 		require.NoError(t, c.TerminateWorkflow(ctx, id, started.GetRunID(), "test"))
 		saw := see(t, id)
 		require.Nil(t, saw.Lineage)
