@@ -109,7 +109,7 @@ func (b *Browser) read(ctx context.Context) error {
 		if err := endLeftover(ctx, dir); err != nil {
 			return err
 		}
-		if err := clearSingletons(dir); err != nil {
+		if err := freeProfile(ctx, dir); err != nil {
 			return err
 		}
 	}

@@ -155,7 +155,7 @@ func drift(rule, detail string) error {
 // clearAfter takes our text out of the composer, if it still stands there unchanged, and passes the reason on. The note in
 // the tab file stays when that fails: the text is then found as our own residue.
 func (s *sending) clearAfter(reason error) error {
-	if s.tab.broken.Load() {
+	if s.tab.lost() {
 		return reason
 	}
 	if s.gate != nil {

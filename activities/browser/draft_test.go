@@ -98,7 +98,7 @@ func hooked(t *testing.T, edit func(*Options)) *lab {
 	if testing.Short() {
 		t.Skip("needs a browser")
 	}
-	dir := t.TempDir()
+	dir := tempDir(t)
 	site, err := chatlab.Start(chatlab.Options{Dir: dir})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = site.Close() })

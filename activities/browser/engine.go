@@ -49,7 +49,11 @@ type session struct {
 	number     int
 	dead       atomic.Bool
 	ended      sync.Once
+	crashed    sync.Map // of pages
 }
+
+// lives tells whether the connection can still be used.
+func (s *session) lives() bool { return !s.dead.Load() && s.driver.lives() }
 
 // session returns the live connection, or makes one.
 func (e *engine) session(ctx context.Context) (*session, error) {
@@ -59,7 +63,7 @@ func (e *engine) session(ctx context.Context) (*session, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if e.live != nil && !e.live.dead.Load() {
+	if e.live != nil && e.live.lives() {
 		return e.live, nil
 	}
 	if e.live != nil {
@@ -78,12 +82,17 @@ func (e *engine) session(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
+// watch notes when a page crashes. A crashed page still tells its address, but is of no use.
+func (s *session) watch(page playwright.Page) {
+	page.OnCrash(func(playwright.Page) { s.crashed.Store(page, true) })
+}
+
 // kill ends a connection that does not answer any more; the next use makes a new one.
 func (e *engine) kill(s *session, why error) {
 	if !s.dead.Swap(true) {
 		e.log.Warn("browser connection is given up", "reason", why)
 	}
-	e.end(s)
+	s.ended.Do(func() { e.force(s) })
 }
 
 func (e *engine) close() {
@@ -101,7 +110,7 @@ func (e *engine) start(ctx context.Context) (*session, error) {
 		if err := endLeftover(ctx, e.opts.ProfileDir); err != nil {
 			return nil, err
 		}
-		if err := clearSingletons(e.opts.ProfileDir); err != nil {
+		if err := freeProfile(ctx, e.opts.ProfileDir); err != nil {
 			return nil, err
 		}
 	}
@@ -121,6 +130,10 @@ func (e *engine) start(ctx context.Context) (*session, error) {
 	}
 	s.context.SetDefaultTimeout(10_000)
 	s.context.OnClose(func(playwright.BrowserContext) { s.dead.Store(true) })
+	s.context.OnPage(s.watch)
+	for _, page := range s.context.Pages() {
+		s.watch(page)
+	}
 	return s, nil
 }
 
@@ -225,20 +238,27 @@ func number(v any) float64 {
 }
 
 // end closes a connection in order, and by force what does not close. A browser over CDP stays open.
-func (e *engine) end(s *session) { s.ended.Do(func() { e.shut(s) }) }
-
-func (e *engine) shut(s *session) {
-	if s.context != nil && e.opts.CDPURL == "" {
-		if err := do(stopLimit, func() error { return s.context.Close() }); err != nil && !errors.Is(err, playwright.ErrTargetClosed) {
-			e.log.Debug("browser does not close in order", "error", firstLine(err))
+func (e *engine) end(s *session) {
+	s.ended.Do(func() {
+		if s.context != nil && e.opts.CDPURL == "" && s.lives() {
+			if err := do(stopLimit, func() error { return s.context.Close() }); err != nil && !errors.Is(err, playwright.ErrTargetClosed) {
+				e.log.Debug("browser does not close in order", "error", firstLine(err))
+			}
 		}
-	}
-	if err := do(stopLimit, s.playwright.Stop); err != nil {
-		e.log.Debug("browser driver does not end in order", "error", firstLine(err))
-	}
+		if err := do(stopLimit, s.playwright.Stop); err != nil {
+			e.log.Debug("browser driver does not end in order", "error", firstLine(err))
+		}
+		e.force(s)
+	})
+}
+
+// force ends the processes of a connection.
+func (e *engine) force(s *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	if err := errors.Join(s.driver.end(ctx), s.browser.end(ctx)); err != nil {
+	err := errors.Join(s.driver.end(ctx), s.browser.end(ctx))
+	_ = do(stopLimit, s.playwright.Stop) // reaps the driver; that it was killed is no news
+	if err != nil {
 		e.log.Error("browser process is left over", "error", err)
 		return
 	}

@@ -122,7 +122,7 @@ const pressLimit = 10 * time.Second
 
 // dispose takes the gate away, as far as its page still lives.
 func (g *gate) dispose() {
-	if g == nil || g.gone || g.tab.broken.Load() {
+	if g == nil || g.gone || g.tab.lost() {
 		return
 	}
 	g.gone = true

@@ -179,3 +179,14 @@ func (l *lab) observe(t *testing.T, in activities.ObserveInput) activities.Obser
 	require.NoError(t, err)
 	return r
 }
+
+// tempDir is a folder that goes away with the test, also when a browser that was killed still writes into it for a moment.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "steward-browser-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.RemoveAll(dir) == nil }, 10*time.Second, 50*time.Millisecond)
+	})
+	return dir
+}

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +47,25 @@ func lockProfile(profileDir string) (*os.File, error) {
 // singletons are the files by which Chromium marks a profile directory as taken.
 var singletons = []string{"SingletonLock", "SingletonSocket", "SingletonCookie"}
 
-// clearSingletons removes what a killed browser left behind, and refuses when a live one holds the directory.
+// singletonGrace is how long a browser may take to end after its driver did.
+const singletonGrace = 3 * time.Second
+
+// freeProfile removes what a killed browser left behind, and refuses when a live one keeps holding the directory.
+func freeProfile(ctx context.Context, profileDir string) error {
+	for deadline := time.Now().Add(singletonGrace); ; {
+		err := clearSingletons(profileDir)
+		if !errors.Is(err, errHeld) || time.Now().After(deadline) {
+			return err
+		}
+		if err := sleep(ctx, pace); err != nil {
+			return err
+		}
+	}
+}
+
+// errHeld is wrapped by the refusal of a directory that a live browser holds.
+var errHeld = fmt.Errorf("%w: a browser runs on it", ErrInUse)
+
 func clearSingletons(profileDir string) error {
 	target, err := os.Readlink(filepath.Join(profileDir, singletons[0]))
 	if errors.Is(err, os.ErrNotExist) {
@@ -63,7 +83,7 @@ func clearSingletons(profileDir string) error {
 	case hostErr == nil && target[:cut] != host:
 		return fmt.Errorf("%w: a browser on host %s holds %s; close it there", ErrInUse, target[:cut], profileDir)
 	case alive(pid):
-		return fmt.Errorf("%w: the browser with process id %d runs on %s; close it first", ErrInUse, pid, profileDir)
+		return fmt.Errorf("%w: process %d on %s; close it first", errHeld, pid, profileDir)
 	}
 	for _, name := range singletons {
 		if err := os.Remove(filepath.Join(profileDir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -191,7 +191,12 @@ func (o *observing) blocked(t *tab, l look, at time.Time) *activities.ObserveRes
 func (o *observing) judge(ctx context.Context, t *tab, s stage, quiet time.Duration) (*activities.ObserveResult, error) {
 	switch s {
 	case stageFinished:
-		return o.read(t, activities.TurnSettled, "", "", !o.watch.extra(quiet))
+		long, superseded := o.watch.extra(quiet), o.last.Later > 0
+		result, err := o.read(t, activities.TurnSettled, "", "", superseded || !long)
+		if result == nil && err == nil && superseded && long && o.last.quietAtEnd() {
+			return o.moved(), nil
+		}
+		return result, err
 	case stageFailed:
 		state, text := o.last.state(o.place.site, sites.Failed)
 		return o.read(t, activities.TurnFailed, state.Class, text, false)
@@ -199,13 +204,17 @@ func (o *observing) judge(ctx context.Context, t *tab, s stage, quiet time.Durat
 		o.b.snapshot(t, o.in.EffectID)
 		return o.read(t, activities.TurnDrift, "finish_signs", "the turn is quiet but shows no sign of its end that the profile knows", false)
 	case stageMoved:
-		result := o.end(activities.TurnMoved, "", "another message follows the effect's turn")
-		return &result, nil
+		return o.moved(), nil
 	case stageStuck:
 		o.watch.restart()
 		return nil, o.b.reopen(ctx, o.place, t)
 	}
 	return nil, nil
+}
+
+func (o *observing) moved() *activities.ObserveResult {
+	result := o.end(activities.TurnMoved, "", "another message follows the effect's turn")
+	return &result
 }
 
 // read takes the whole text of the turn and its receipt. onlyValid leaves a turn open that has no valid receipt yet: its

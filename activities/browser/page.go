@@ -105,6 +105,9 @@ type answer struct {
 // generating tells whether the page still works on the last message.
 func (l *look) generating() bool { return l.Stop || l.LastAnswer.Busy }
 
+// quietAtEnd tells whether the last message has an answer that bears its finish marks.
+func (l *look) quietAtEnd() bool { return l.LastAnswer.Finished && !l.generating() }
+
 // state is the first of the profile's states that holds and is of one of the kinds.
 func (l *look) state(site *sites.Site, kinds ...string) (*sites.State, string) {
 	for _, seen := range l.States {
@@ -170,7 +173,7 @@ func (t *tab) failed(what string, err error) error {
 	case errors.Is(err, errHung):
 		t.broken.Store(true)
 		return fmt.Errorf("%s: %w: %w", what, errPageGone, err)
-	case errors.Is(err, playwright.ErrTargetClosed) || t.page.IsClosed() || t.session.dead.Load():
+	case errors.Is(err, playwright.ErrTargetClosed) || t.lost():
 		t.broken.Store(true)
 		return fmt.Errorf("%s: %w: %w", what, errPageGone, firstLine(err))
 	}

@@ -52,7 +52,10 @@ func (b *Browser) place(c activities.Conversation) (place, error) {
 	return place{site: site, key: boundKey(site, id), id: id, url: url}, nil
 }
 
-func newKey(site *sites.Site, key string) string  { return "new:" + site.Name + ":" + key }
+// unboundPrefix begins the keys of conversations without a durable id.
+const unboundPrefix = "new:"
+
+func newKey(site *sites.Site, key string) string  { return unboundPrefix + site.Name + ":" + key }
 func boundKey(site *sites.Site, id string) string { return site.Name + ":" + id }
 
 // shows tells whether an address is this conversation's.

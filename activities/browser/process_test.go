@@ -26,7 +26,7 @@ func openIdle(t *testing.T, dir string) (*Browser, error) {
 }
 
 func TestPublic_B29_ASecondWorkerOnAProfileIsRefused(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "profile")
+	dir := filepath.Join(tempDir(t), "profile")
 	first, err := openIdle(t, dir)
 	require.NoError(t, err)
 	_, err = openIdle(t, dir)
@@ -53,7 +53,7 @@ func TestPublic_B28_AStaleBrowserLockIsClearedAndALiveOneRefused(t *testing.T) {
 		"no process":   {"nonsense", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "profile")
+			dir := filepath.Join(tempDir(t), "profile")
 			require.NoError(t, os.MkdirAll(dir, 0o700))
 			require.NoError(t, os.Symlink(c.owner, filepath.Join(dir, "SingletonLock")))
 			require.NoError(t, os.Symlink("/nowhere", filepath.Join(dir, "SingletonSocket")))
@@ -86,7 +86,7 @@ func TestAKilledWorkerLeavesNoBrowser(t *testing.T) {
 	}
 	for _, frozen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("driver frozen %t", frozen), func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "profile")
+			dir := filepath.Join(tempDir(t), "profile")
 			cmd := exec.Command(os.Args[0], "-test.run=^TestAKilledWorkerLeavesNoBrowser$")
 			cmd.Env = append(os.Environ(), "BROWSER_TEST_WORKER="+dir)
 			out, err := cmd.StdoutPipe()
@@ -122,7 +122,7 @@ func TestAnotherProcessWithTheSameIDIsNotKilled(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	require.NoError(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	dir := filepath.Join(t.TempDir(), "profile")
+	dir := filepath.Join(tempDir(t), "profile")
 	require.NoError(t, writeJSON(ownProcess(dir), process{PID: cmd.Process.Pid, Started: "1"}))
 	require.NoError(t, endLeftover(t.Context(), dir))
 	require.True(t, alive(cmd.Process.Pid))

@@ -55,9 +55,9 @@ func (w *watch) see(l look, at time.Time) (stage, time.Duration) {
 	// The stop control belongs to the last turn; a message behind ours has its own.
 	working := l.Answer.Busy || l.Stop && l.Later == 0
 	finished := l.Found && l.Answer.Present && l.Answer.Finished && !working
-	moved := l.Later > 0 && !finished && l.LastAnswer.Finished && !l.generating()
+	moved := l.Later > 0 && l.quietAtEnd()
 	switch {
-	case failed != nil && !working && l.Found:
+	case failed != nil && !working && l.Found && l.Later == 0:
 		return pick(long, stageFailed), quiet
 	case finished:
 		return pick(stable, stageFinished), quiet

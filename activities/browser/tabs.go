@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,12 @@ type tab struct {
 	broken atomic.Bool
 	// fresh: loaded by this lease.
 	fresh bool
+}
+
+// lost tells that the page is of no use any more.
+func (t *tab) lost() bool {
+	_, crashed := t.session.crashed.Load(t.page)
+	return crashed || t.broken.Load() || t.page.IsClosed() || !t.session.lives()
 }
 
 // tabs keeps one tab per conversation, and the file that tells after a restart which tabs are ours. Tabs are disposable:
@@ -150,11 +157,14 @@ func (t *tabs) ensure(ctx context.Context, p place) (*tab, error) {
 	t.adopt(s)
 	t.mu.Lock()
 	tb := t.open[p.key]
-	if tb != nil && (tb.session != s || tb.broken.Load() || tb.page.IsClosed()) {
+	if tb != nil && (tb.session != s || tb.lost()) {
 		delete(t.open, p.key)
+		t.mu.Unlock()
+		t.close(tb)
 		tb = nil
+	} else {
+		t.mu.Unlock()
 	}
-	t.mu.Unlock()
 	if tb != nil && !p.unbound() && !p.shows(tb.page.URL()) {
 		if tb.owned {
 			return tb, t.load(ctx, tb, p.url)
@@ -181,7 +191,7 @@ func (t *tabs) find(s *session, p place) (*tab, error) {
 	}
 	var matches []playwright.Page
 	for _, page := range s.context.Pages() {
-		if p.shows(page.URL()) {
+		if _, crashed := s.crashed.Load(page); !crashed && !page.IsClosed() && p.shows(page.URL()) {
 			matches = append(matches, page)
 		}
 	}
@@ -231,7 +241,6 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 		return nil, fmt.Errorf("open a tab: %w", firstLine(err))
 	}
 	tb := &tab{page: page, session: s, key: p.key, owned: true, used: time.Now()}
-	page.OnCrash(func(playwright.Page) { tb.broken.Store(true) })
 	page.OnDialog(func(d playwright.Dialog) { go func() { _ = d.Dismiss() }() })
 	t.mu.Lock()
 	t.open[p.key] = tb
@@ -311,22 +320,8 @@ func (t *tabs) reload(ctx context.Context, tb *tab) error {
 func (t *tabs) makeRoom() error {
 	for {
 		t.mu.Lock()
-		owned := t.opening
-		var oldest *tab
-		for key, tb := range t.open {
-			if !tb.owned {
-				continue
-			}
-			if tb.broken.Load() || tb.page.IsClosed() {
-				delete(t.open, key)
-				continue
-			}
-			owned++
-			if !t.keep(tb) && (oldest == nil || tb.used.Before(oldest.used)) {
-				oldest = tb
-			}
-		}
-		if owned < t.browser.opts.MaxTabs {
+		owned, oldest := t.candidates()
+		if owned+t.opening < t.browser.opts.MaxTabs {
 			t.opening++
 			t.mu.Unlock()
 			return nil
@@ -342,10 +337,28 @@ func (t *tabs) makeRoom() error {
 	}
 }
 
-// keep tells that a tab may not be closed now. The caller holds t.mu.
+// candidates counts the owned tabs and picks the one to close next: a lost one, else the one used longest ago.
+func (t *tabs) candidates() (owned int, next *tab) {
+	for _, tb := range t.open {
+		if !tb.owned {
+			continue
+		}
+		owned++
+		switch {
+		case t.browser.pool.leased(tb.key):
+		case tb.lost():
+			next = tb
+		case t.keep(tb) || next != nil && (next.lost() || next.used.Before(tb.used)):
+		default:
+			next = tb
+		}
+	}
+	return owned, next
+}
+
+// keep tells that closing a tab would lose something: an answer being written, or a conversation without an address.
 func (t *tabs) keep(tb *tab) bool {
-	const unbound = "new:"
-	return tb.generating.Load() || t.browser.pool.leased(tb.key) || len(tb.key) > len(unbound) && tb.key[:len(unbound)] == unbound
+	return tb.generating.Load() || strings.HasPrefix(tb.key, unboundPrefix)
 }
 
 // drop closes a tab that does not answer; when even that hangs, the whole browser is given up.
