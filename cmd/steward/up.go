@@ -36,6 +36,12 @@ func (a *app) up(cmd *cobra.Command) error {
 		return exitWith(exitUsage, "`steward up` runs its own Temporal server, but temporal.address or temporal.profile is set; "+
 			"unset it, or run `steward worker` against that server")
 	}
+	// The children talk to this server, whatever the caller's shell points the temporal CLI to.
+	for _, variable := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_PROFILE"} {
+		if err := os.Unsetenv(variable); err != nil {
+			return err
+		}
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err
