@@ -111,8 +111,8 @@ func TestTheCommandSteersARun(t *testing.T) {
 		return why.State == string(policy.EffectApplied)
 	}, 30*time.Second, 50*time.Millisecond)
 	require.Eventually(t, func() bool {
-		listed := decode[[]row](t, must("run", "list"))
-		return len(listed) == 1 && listed[0].WorkflowID == id && listed[0].Status == "running"
+		listed := decode[[]row](t, must("run", "list", "--ask"))
+		return len(listed) == 1 && listed[0].WorkflowID == id && listed[0].Status == "running" && listed[0].Rules > 0
 	}, 30*time.Second, 50*time.Millisecond)
 	require.Contains(t, must("run", "why", d.conversation), why.Effect, "a conversation id names its run")
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,10 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"steward/workflows"
+	"steward/workflows/run/policy"
 )
 
 func newRunListCommand(app *app) *cobra.Command {
-	var all, attention bool
+	var all, attention, ask bool
 	var status, query string
 	var limit int
 	cmd := &cobra.Command{
@@ -30,12 +32,16 @@ func newRunListCommand(app *app) *cobra.Command {
 				return err
 			}
 			rows = attentionFirst(rows, attention)
+			if ask {
+				r.ask(cmd.Context(), rows)
+			}
 			return app.answer(rows, func(w io.Writer) { app.writeRows(w, rows) })
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "ended runs too")
 	flags.BoolVar(&attention, "attention", false, "only runs that need a person")
+	flags.BoolVar(&ask, "ask", false, "also ask each run what it waits for and for its rules version: one call per run")
 	flags.StringVar(&status, "status", "", "only runs of this status, like running, blocked or goal_complete")
 	flags.StringVar(&query, "query", "", "a further condition in Temporal's list filter language")
 	flags.IntVar(&limit, "limit", 200, "at most so many runs, the newest")
@@ -54,6 +60,18 @@ func listQuery(ended bool, status, further string) string {
 		conditions = append(conditions, "("+further+")")
 	}
 	return strings.Join(conditions, " AND ")
+}
+
+// ask completes the rows with what only the runs themselves know. A run that does not answer keeps its row as it is.
+func (r runs) ask(ctx context.Context, rows []row) {
+	for i := range rows {
+		asked, cancel := context.WithTimeout(ctx, watchPatience)
+		var state policy.State
+		if r.query(asked, rows[i].WorkflowID, rows[i].RunID, workflows.QueryState, &state) == nil {
+			rows[i].Rules, rows[i].WaitsFor = state.Rules, state.Explain().WaitsFor
+		}
+		cancel()
+	}
 }
 
 // attentionFirst keeps the order among equals.
@@ -78,13 +96,13 @@ func (a *app) writeRows(w io.Writer, rows []row) {
 		return
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tSTATUS\tROUND\tSTARTED\tNEEDS")
+	fmt.Fprintln(table, "ID\tSTATUS\tROUND\tSTARTED\tNEEDS\tWAITS FOR")
 	for _, r := range rows {
 		status := r.Status
 		if r.Blocker != "" {
 			status += " " + r.Blocker
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", r.WorkflowID, status, r.Round, ago(r.Started), needs(r))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", r.WorkflowID, status, r.Round, ago(r.Started), needs(r), r.WaitsFor)
 	}
 	_ = table.Flush()
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,14 +102,9 @@ func problemLines(problems []strict.Problem) []string {
 	return lines
 }
 
-// refusedStart reads the same whether this command or the run refuses.
+// refusedStart reads the same whether this command or the run refuses: like the failure of a refused run.
 func refusedStart(code int, problems []string) error {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s: the start is refused:", workflows.FailureStartRefused)
-	for _, p := range problems {
-		fmt.Fprintf(&text, "\n  %s", p)
-	}
-	return exitWith(code, "%s", text.String())
+	return exitWith(code, "%s:\n- %s", workflows.FailureStartRefused, strings.Join(problems, "\n- "))
 }
 
 // start starts a run. The workflow id is the lock: one open run per conversation.

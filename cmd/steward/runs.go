@@ -44,6 +44,9 @@ type row struct {
 	Closed       time.Time       `json:"closed,omitzero"`
 	Attention    json.RawMessage `json:"attention,omitempty"`
 	WebUI        string          `json:"web_ui,omitempty"`
+	// Rules and WaitsFor are known only when the run itself was asked.
+	Rules    int    `json:"rules,omitempty"`
+	WaitsFor string `json:"waits_for,omitempty"`
 }
 
 // link is the address of a run's page in the Web UI.

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"steward/workflows/machine/kernel"
+	"steward/workflows/run/policy"
 )
 
 func TestABadGoalIsRefusedBeforeAnyServerIsAsked(t *testing.T) {
@@ -34,6 +37,12 @@ func TestABadGoalIsRefusedBeforeAnyServerIsAsked(t *testing.T) {
 	}
 	_, err := command(t.Context(), "", "run", "start", "-f", filepath.Join(t.TempDir(), "none.yaml"))
 	require.Equal(t, exitUsage, exitCode(err))
+}
+
+func TestARefusalReadsLikeTheFailureOfARefusedRun(t *testing.T) {
+	problems := []string{"objective: is missing", "target: needs one"}
+	refused := policy.Policy{}.Decide(policy.State{}, policy.OccurrenceRequested{Start: &policy.Start{Problems: problems}}, kernel.Meta{})
+	require.Equal(t, policy.Policy{}.Ending(refused.Next).Message, refusedStart(exitUsage, problems).Error())
 }
 
 func TestUsageErrors(t *testing.T) {
