@@ -239,10 +239,8 @@ type ObserveSoakResult struct {
 type LiveProofInput struct {
 	ReleaseRef
 	// Restarted: the active release was restarted after the first CONTINUE.
-	Restarted bool `json:"restarted"`
-	// Round counts the acceptance runs of the session; another round is another run.
-	Round    int           `json:"round"`
-	Patience plan.Duration `json:"patience"`
+	Restarted bool          `json:"restarted"`
+	Patience  plan.Duration `json:"patience"`
 }
 
 // LiveProofResult is the ledger of the acceptance run.
