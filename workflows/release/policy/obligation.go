@@ -7,6 +7,7 @@ import (
 
 	"steward/workflows/machine/kernel"
 	"steward/workflows/release/evidence"
+	"steward/workflows/release/plan"
 )
 
 // Kinds of obligations: what a state can owe the world next.
@@ -173,6 +174,34 @@ func (s *State) oweSoak() kernel.Obligation {
 	}
 	return s.step(kernel.ReadOnly, OweBundle, "known_good", "write the known-good bundle and read it back")
 }
+
+// Next is the id of the operation that the obligation begins.
+func (s *State) Next(o kernel.Obligation) string { return s.nextOperation(o.Kind) }
+
+// Gate is the gate that is due.
+func (s *State) Gate() (string, plan.Command) {
+	name := s.nextGate()
+	for _, g := range s.Plan.GateCommands() {
+		if g.Name == name {
+			return name, g.Command
+		}
+	}
+	return name, plan.Command{}
+}
+
+// Canary is the canary that is due.
+func (s *State) Canary() (string, plan.Check) {
+	name := s.nextCanary()
+	for _, c := range s.Plan.CanaryChecks() {
+		if c.Name == name {
+			return name, c.Check
+		}
+	}
+	return name, plan.Check{}
+}
+
+// ProofCheck is the command of the live proof.
+func (s *State) ProofCheck() plan.Check { return plan.Check{Command: s.Plan.Soak.LiveProof.Command} }
 
 // Batch is how many windows are observed next, and whether they are the first.
 func (s *State) Batch() (n int, first bool) {

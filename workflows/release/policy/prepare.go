@@ -85,7 +85,7 @@ func (d *draft) checked(e CheckRan) verdict {
 	case CandidateBooted:
 		want, failure = d.nextCanary(), CodeCanaryFailed
 	case Soaking:
-		want, failure = "live_proof", CodeProofFailed
+		want, failure = GateLiveProof, CodeProofFailed
 	}
 	r := e.Receipt
 	d.receive(r)

@@ -11,6 +11,9 @@ import (
 // The actions of an acceptance run, in their order.
 var acceptance = []string{"CONTINUE", "CONTINUE", "DONE"}
 
+// GateLiveProof is the name of the live proof in receipts.
+const GateLiveProof = "live_proof"
+
 const goalComplete = "goal_complete"
 
 // successorSlack is beside the run's own pace the longest time from a completion to its successor.
@@ -47,7 +50,7 @@ func (d *draft) proofObserved(e ProofObserved) verdict {
 	p.Passed = wrong == ""
 	d.Soak.Proof, d.Work = p, Work{}
 	receipt := evidence.Receipt{
-		Gate: "live_proof", Outcome: evidence.Passed, Revision: d.Plan.Source.Revision, Release: d.Release,
+		Gate: GateLiveProof, Outcome: evidence.Passed, Revision: d.Plan.Source.Revision, Release: d.Release,
 		Line: fmt.Sprintf("%s: longest wait for a successor %v", e.WorkflowID, late),
 	}
 	if !p.Passed {
