@@ -20,6 +20,7 @@ import (
 
 	"steward/activities/checks"
 	"steward/activities/recovery/durable"
+	"steward/workflows/release/evidence"
 )
 
 // Command is one program with its arguments; no shell is involved.
@@ -35,54 +36,38 @@ type Command struct {
 	OutputDir string
 }
 
-// Outcome is what a command proved.
-type Outcome string
-
+// Exit codes that are no proof in either direction, from sysexits.h.
 const (
-	// Passed: it ended with exit code 0.
-	Passed Outcome = "passed"
-	// Failed: it ended with another exit code or by a signal, took too long, or its program is not there or cannot be run.
-	Failed Outcome = "failed"
-	// Inconclusive: it said so itself with exit code 75 (EX_TEMPFAIL). Never a pass.
-	Inconclusive Outcome = "inconclusive"
+	exitNoData       = 66
+	exitInconclusive = 75
 )
 
-const exitInconclusive = 75
-
-// Receipt is the evidence of one run. It holds no output but one redacted line.
-type Receipt struct {
-	ID       string        `json:"id"`
-	Name     string        `json:"name"`
-	Outcome  Outcome       `json:"outcome"`
-	Exit     *int          `json:"exit,omitempty"`
-	Signal   string        `json:"signal,omitempty"`
-	Digest   string        `json:"digest"`
-	Bytes    int64         `json:"bytes"`
-	Line     string        `json:"line,omitempty"`
-	At       time.Time     `json:"at"`
-	Duration time.Duration `json:"duration"`
-}
+// Codes of a receipt that did not pass.
+const (
+	CodeExit      = "exit"
+	CodeSignal    = "signal"
+	CodeTimedOut  = "timed_out"
+	CodeCannotRun = "cannot_run"
+)
 
 // MaxOutput is how much of an output is kept, from its begin and its end together, in bytes. The digest covers all of it.
 const MaxOutput = 1 << 20
 
 // Run runs a command in a session of its own and ends what it leaves behind in its process group. The error is that of ctx, or
 // of the disk; everything that the command did is in the receipt.
-func (c Command) Run(ctx context.Context) (Receipt, error) {
-	receipt := Receipt{Name: c.Name, At: time.Now().UTC(), Outcome: Failed}
+func (c Command) Run(ctx context.Context) (evidence.Receipt, error) {
+	receipt := evidence.Receipt{Gate: c.Name, At: time.Now().UTC(), Outcome: evidence.Failed}
 	out := &output{sum: sha256.New()}
 	err := c.run(ctx, out, &receipt)
-	receipt.Duration = time.Since(receipt.At)
 	if ctx.Err() != nil {
 		return receipt, context.Cause(ctx)
 	}
 	kept := out.bytes()
-	receipt.Digest, receipt.Bytes = hex.EncodeToString(out.sum.Sum(nil)), out.total
-	receipt.Line = checks.TellingLine(kept, receipt.Outcome != Passed)
+	receipt.Digest = hex.EncodeToString(out.sum.Sum(nil))
+	receipt.Line = checks.TellingLine(kept, receipt.Outcome != evidence.Passed)
 	if err != nil {
 		receipt.Line = checks.TellingLine([]byte(err.Error()), false)
 	}
-	receipt.ID = receiptID(receipt)
 	if c.OutputDir != "" {
 		if err := durable.WriteFile(filepath.Join(c.OutputDir, receipt.Digest), kept); err != nil {
 			return receipt, err
@@ -91,12 +76,8 @@ func (c Command) Run(ctx context.Context) (Receipt, error) {
 	return receipt, nil
 }
 
-func receiptID(r Receipt) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", r.Name, r.Digest, r.Outcome, r.At.UnixNano()))
-	return "rc_" + hex.EncodeToString(sum[:8])
-}
-
-func (c Command) run(ctx context.Context, out io.Writer, receipt *Receipt) error {
+func (c Command) run(ctx context.Context, out io.Writer, receipt *evidence.Receipt) error {
+	receipt.Code = CodeCannotRun
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return errors.New("no command is given")
 	}
@@ -118,25 +99,31 @@ func (c Command) run(ctx context.Context, out io.Writer, receipt *Receipt) error
 	err = cmd.Wait()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	if limited.Err() != nil {
+		receipt.Code = CodeTimedOut
 		return fmt.Errorf("it took longer than %v", c.Timeout)
 	}
 	var exited *exec.ExitError
 	if err != nil && !errors.As(err, &exited) && !errors.Is(err, exec.ErrWaitDelay) {
 		return err
 	}
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		receipt.Signal = status.Signal().String()
-		return nil
-	}
-	exit := cmd.ProcessState.ExitCode()
-	receipt.Exit = &exit
-	switch exit {
-	case 0:
-		receipt.Outcome = Passed
-	case exitInconclusive:
-		receipt.Outcome = Inconclusive
-	}
+	judge(receipt, cmd.ProcessState)
 	return nil
+}
+
+// judge says what the end of a command proves.
+func judge(receipt *evidence.Receipt, end *os.ProcessState) {
+	receipt.ExitCode, receipt.Code = end.ExitCode(), CodeExit
+	if status, ok := end.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		receipt.Code = CodeSignal
+	}
+	switch receipt.ExitCode {
+	case 0:
+		receipt.Outcome, receipt.Code = evidence.Passed, ""
+	case exitNoData:
+		receipt.Outcome = evidence.NoData
+	case exitInconclusive:
+		receipt.Outcome = evidence.Inconclusive
+	}
 }
 
 // Find is the program that a name means: on the PATH of env for a plain name, else relative to dir.
@@ -177,12 +164,10 @@ func runnable(program string) error {
 type output struct {
 	sum        hash.Hash
 	head, tail bytes.Buffer
-	total      int64
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.sum.Write(p)
-	o.total += int64(len(p))
 	rest := p
 	if room := MaxOutput/2 - o.head.Len(); room > 0 {
 		n := min(room, len(rest))

@@ -96,7 +96,7 @@ func TestOneOfManyGetsAnEpoch(t *testing.T) {
 
 func TestReusedProcessIDIsAnotherProcess(t *testing.T) {
 	p := ThisProcess()
-	p.Started += "1"
+	p.Started++
 	if p.Lives() {
 		t.Error("a process with another start time is taken for this one")
 	}

@@ -11,14 +11,17 @@ import (
 	"time"
 )
 
-// started is when a process began, in the spelling of ps; empty when it is gone or only waits to be reaped.
-func started(pid int) string {
-	out := output("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid))
-	if out == "" || strings.HasPrefix(out, "Z") {
-		return ""
+// started is when a process began; 0 when it is gone or only waits to be reaped.
+func started(pid int) int64 {
+	state, start, _ := strings.Cut(output("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)), " ")
+	if state == "" || strings.HasPrefix(state, "Z") {
+		return 0
 	}
-	_, start, _ := strings.Cut(out, " ")
-	return strings.TrimSpace(start)
+	at, err := time.ParseInLocation(time.ANSIC, strings.TrimSpace(start), time.Local)
+	if err != nil {
+		return 0
+	}
+	return at.Unix()
 }
 
 var bootID = sync.OnceValue(func() string { return output("sysctl", "-n", "kern.boottime") })
@@ -26,7 +29,9 @@ var bootID = sync.OnceValue(func() string { return output("sysctl", "-n", "kern.
 func output(name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, name, args...).Output()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"}
+	out, err := cmd.Output()
 	if err != nil {
 		return ""
 	}

@@ -38,7 +38,7 @@ func inSession(leader home.Process, f func(pid int, fields [][]byte)) {
 	if leader.PID <= 1 || home.ProcessOf(leader.PID).Boot != leader.Boot {
 		return
 	}
-	if now := home.ProcessOf(leader.PID); now.Started != "" && now != leader {
+	if now := home.ProcessOf(leader.PID); now.Started != 0 && now != leader {
 		return // the id was given to another process, so nothing of the old session is left
 	}
 	entries, err := os.ReadDir("/proc")

@@ -18,7 +18,7 @@ func members(leader home.Process) []int {
 	if leader.PID <= 1 {
 		return nil
 	}
-	if now := home.ProcessOf(leader.PID); now.Boot != leader.Boot || now.Started != "" && now != leader {
+	if now := home.ProcessOf(leader.PID); now.Boot != leader.Boot || now.Started != 0 && now != leader {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
