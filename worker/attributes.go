@@ -19,7 +19,7 @@ func SearchAttributes() map[string]enumspb.IndexedValueType {
 	needed := map[string]enumspb.IndexedValueType{}
 	for _, key := range []temporal.SearchAttributeKey{
 		workflows.AttributeStatus, workflows.AttributeBlocker, workflows.AttributeSite,
-		workflows.AttributeConversation, workflows.AttributeRound,
+		workflows.AttributeConversation, workflows.AttributeRound, workflows.AttributeReleasePhase, workflows.AttributeRelease,
 	} {
 		needed[key.GetName()] = key.GetValueType()
 	}

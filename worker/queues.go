@@ -18,6 +18,10 @@ import (
 // pollers of a queue that many runs share. The SDK's two would hand out a full backlog one by one.
 const pollers = 8
 
+// deadlockTimeout: the SDK takes 1 s without a yield for a deadlock. A decision takes microseconds, but a busy two-core
+// machine can be slow to schedule it.
+const deadlockTimeout = 5 * time.Second
+
 type adder func(queue string, options worker.Options) worker.Registry
 
 // baseOptions are common to all queues.
@@ -41,9 +45,7 @@ func addRun(o Options, base worker.Options, add adder) error {
 	}
 	base.MaxConcurrentWorkflowTaskPollers = pollers
 	base.StickyScheduleToStartTimeout = o.StickyTimeout
-	// The SDK takes 1 s without a yield for a deadlock; a decision takes microseconds, but a busy two-core machine can be
-	// slow to schedule it.
-	base.DeadlockDetectionTimeout = 5 * time.Second
+	base.DeadlockDetectionTimeout = deadlockTimeout
 	registry := add(workflows.QueueRun, base)
 	registry.RegisterWorkflowWithOptions(run.Workflow(o.Run), workflow.RegisterOptions{
 		Name: workflows.TypeWorkflowRun, VersioningBehavior: behavior(base.DeploymentOptions),

@@ -20,6 +20,7 @@ import (
 	"steward/activities/admission"
 	"steward/activities/browser"
 	"steward/activities/checks"
+	"steward/workflows/release"
 	"steward/workflows/run"
 )
 
@@ -70,6 +71,9 @@ type Options struct {
 	Checks *checks.Checks
 	// Browsers are the logins that this worker drives (role browser), by name.
 	Browsers map[string]Browser
+	// Release are the settings of ReleaseSession, Recovery carries releases out (role recovery).
+	Release  release.Options
+	Recovery Recovery
 	// StopTimeout is how long a stop waits for running activities; longer than closing a browser takes; default 30 s.
 	StopTimeout time.Duration
 	// StickyTimeout is how long the next task of a run waits for the worker that has it in memory (role run); default 1 s.
@@ -151,7 +155,7 @@ func build(ctx context.Context, c client.Client, o Options, onFatal func(error))
 		workers = append(workers, w)
 		return w
 	}
-	for _, role := range Roles {
+	for _, role := range append(slices.Clone(Roles), RoleRecovery) {
 		if !slices.Contains(o.Roles, role) {
 			continue
 		}
@@ -163,6 +167,10 @@ func build(ctx context.Context, c client.Client, o Options, onFatal func(error))
 		case RoleRun:
 			if err = checkNamespace(ctx, c, o); err == nil {
 				err = addRun(o, base, add)
+			}
+		case RoleRecovery:
+			if err = checkNamespace(ctx, c, o); err == nil {
+				err = addRecovery(o, base, add)
 			}
 		}
 		if err != nil {

@@ -19,7 +19,8 @@ func TestMissingSearchAttributesAreTurnedIntoACommand(t *testing.T) {
 		"StewardStatus": enumspb.INDEXED_VALUE_TYPE_KEYWORD, "StewardSite": enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 		"StewardBlocker": enumspb.INDEXED_VALUE_TYPE_KEYWORD, "Other": enumspb.INDEXED_VALUE_TYPE_BOOL,
 	})
-	require.ErrorContains(t, err, "temporal operator search-attribute create --namespace work --name StewardConversation --type Keyword --name StewardRound --type Int")
+	require.ErrorContains(t, err, "temporal operator search-attribute create --namespace work --name StewardConversation --type Keyword "+
+		"--name StewardRelease --type Keyword --name StewardReleasePhase --type Keyword --name StewardRound --type Int")
 	require.NotContains(t, err.Error(), "StewardStatus")
 
 	have := SearchAttributes()
