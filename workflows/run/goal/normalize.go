@@ -3,10 +3,11 @@ package goal
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"steward/workflows/machine/strict"
 )
 
 // SiteFacts is what the run worker resolved once, at start, with its own site profiles. It becomes part of the state, so
@@ -69,7 +70,7 @@ func (g Goal) Normalize(site SiteFacts) Goal {
 			"authorization", "consent", "legal", "payment", "credentials", "physical_action", "decision",
 		}
 	}
-	setDefaults(reflect.ValueOf(&g).Elem())
+	strict.Defaults(&g)
 	return g
 }
 
@@ -92,42 +93,6 @@ func defaultScope(g Goal, site SiteFacts) string {
 	}
 	id := []rune(strings.ToLower(site.ConversationID))
 	return "goal:" + string(id[:min(8, len(id))])
-}
-
-// setDefaults gives every absent field with a default tag its value. Where the field is no pointer the zero value is the
-// default, and the tag only documents it.
-func setDefaults(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			setDefaults(v.Elem())
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			setDefaults(v.Index(i))
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			text, ok := v.Type().Field(i).Tag.Lookup("default")
-			if field := v.Field(i); !ok {
-				setDefaults(field)
-			} else if field.Kind() == reflect.Pointer && field.IsNil() {
-				field.Set(defaultValue(field.Type(), text))
-			}
-		}
-	}
-}
-
-// defaultValue is a pointer to the value that a default tag means.
-func defaultValue(pointer reflect.Type, text string) reflect.Value {
-	value := reflect.New(pointer.Elem())
-	if pointer.Elem() == reflect.TypeFor[Duration]() {
-		text = fmt.Sprintf("%q", text)
-	}
-	if err := json.Unmarshal([]byte(text), value.Interface()); err != nil {
-		panic(fmt.Sprintf("goal: the default %s is no %v: %v", text, pointer.Elem(), err))
-	}
-	return value
 }
 
 const maxOutcome = 200 // characters
