@@ -24,7 +24,8 @@ type observing struct {
 	// obstacle is a page state that keeps the turn from view, and since when.
 	obstacle string
 	since    time.Time
-	finding  bool
+	// reloaded: the page was loaded again because it no longer shows the effect's message.
+	reloaded bool
 }
 
 // Observe follows the turn that answers an effect until the site's settle rule holds, and returns its bounded evidence. It
@@ -113,6 +114,9 @@ func (o *observing) visit(ctx context.Context) (*activities.ObserveResult, time.
 		if result := o.blocked(t, l, at); result != nil {
 			return result, 0, nil
 		}
+		if wait := o.limited(l, at); wait > 0 {
+			return nil, wait, nil
+		}
 		o.note(l, at)
 		s, quiet := o.watch.see(l, at)
 		result, err := o.judge(ctx, t, s, quiet)
@@ -187,6 +191,19 @@ func (o *observing) blocked(t *tab, l look, at time.Time) *activities.ObserveRes
 	return &result
 }
 
+// limitPause is the shortest time to leave a site alone that refuses to show the conversation for now.
+const limitPause = 30 * time.Second
+
+// limited is how long to wait when the site shows a limit in place of the conversation; 0 when it shows the conversation.
+func (o *observing) limited(l look, at time.Time) time.Duration {
+	state, text := l.state(o.place.site, sites.Limited)
+	if state == nil || l.Found {
+		return 0
+	}
+	o.watch.restart()
+	return min(max(state.End(text, at).Sub(at), limitPause), 10*limitPause)
+}
+
 // judge turns a stage into a result; nil when the turn is to be looked at further.
 func (o *observing) judge(ctx context.Context, t *tab, s stage, quiet time.Duration) (*activities.ObserveResult, error) {
 	switch s {
@@ -205,6 +222,8 @@ func (o *observing) judge(ctx context.Context, t *tab, s stage, quiet time.Durat
 		return o.read(t, activities.TurnDrift, "finish_signs", "the turn is quiet but shows no sign of its end that the profile knows", false)
 	case stageMoved:
 		return o.moved(), nil
+	case stageGone:
+		return o.gone(ctx, t)
 	case stageStuck:
 		o.watch.restart()
 		return nil, o.b.reopen(ctx, o.place, t)
@@ -215,6 +234,25 @@ func (o *observing) judge(ctx context.Context, t *tab, s stage, quiet time.Durat
 func (o *observing) moved() *activities.ObserveResult {
 	result := o.end(activities.TurnMoved, "", "another message follows the effect's turn")
 	return &result
+}
+
+// gone judges a conversation that ends with another message and does not show the effect's: it is loaded again, and then
+// searched from its end to its beginning.
+func (o *observing) gone(ctx context.Context, t *tab) (*activities.ObserveResult, error) {
+	o.watch.restart()
+	if !o.reloaded {
+		o.reloaded = true
+		return nil, o.b.reopen(ctx, o.place, t)
+	}
+	l, err := t.search(ctx, o.place.site, o.query(false))
+	if err != nil {
+		return nil, err
+	}
+	result := o.moved()
+	if l.Marker == nil {
+		result.Detail = "the conversation ends with another message and no longer shows the effect's"
+	}
+	return result, nil
 }
 
 // read takes the whole text of the turn and its receipt. onlyValid leaves a turn open that has no valid receipt yet: its

@@ -38,6 +38,7 @@ var (
 	gateScript   = script("lib", "gate")
 	rulesScript  = script("lib", "thread", "rules")
 	scrollScript = script("lib", "thread", "scroll")
+	linksScript  = script("lib", "links")
 )
 
 // argument is what a script is given.
@@ -170,6 +171,8 @@ var errPageGone = errors.New("the page is gone")
 // failed judges the error of a call into the page. A page that does not answer is given up.
 func (t *tab) failed(what string, err error) error {
 	switch {
+	case errors.Is(err, errHung) && strings.HasPrefix(t.key, unboundPrefix):
+		return fmt.Errorf("%s: %w", what, err) // this tab is the only way to its conversation
 	case errors.Is(err, errHung):
 		t.broken.Store(true)
 		return fmt.Errorf("%s: %w: %w", what, errPageGone, err)

@@ -37,7 +37,12 @@ func (b *Browser) Reconcile(ctx context.Context, in activities.ReconcileInput) (
 	}
 	l := a.look
 	if a.ready && l.Marker == nil {
-		if l, err = a.tab.search(ctx, p.site, q); err != nil {
+		if p.unbound() {
+			a.tab, l, err = b.trace(ctx, p, a.tab, q)
+		} else {
+			l, err = a.tab.search(ctx, p.site, q)
+		}
+		if err != nil {
 			r.Class, r.Detail = unreadable(err), cut(err.Error())
 			return r, ctx.Err()
 		}
@@ -91,6 +96,55 @@ func unreadable(err error) string {
 		return activities.DeferTabAmbiguous
 	}
 	return activities.DeferPageNotReady
+}
+
+// maxTraced bounds how many conversations are looked into for the message of a new one.
+const maxTraced = 6
+
+// trace looks for the message of a new conversation whose tab was lost, in the newest conversations that the site lists. It
+// uses a tab of its own; the one of the new conversation stays as it is.
+func (b *Browser) trace(ctx context.Context, p place, own *tab, q lookQuery) (*tab, look, error) {
+	if a, err := p.site.Address(own.page.URL()); err != nil || a.Provisional {
+		return own, look{}, err // the message's own page is still there; its address is to come
+	}
+	side := place{site: p.site, key: "trace:" + p.site.Name, url: p.url}
+	t, err := b.tabs.ensure(ctx, side)
+	if err != nil {
+		return own, look{}, err
+	}
+	defer b.tabs.drop(t)
+	if err := b.tabs.load(ctx, t, p.url); err != nil {
+		return own, look{}, err
+	}
+	a, err := b.await(ctx, side, t, q)
+	if err != nil {
+		return own, look{}, err
+	}
+	links, err := t.links(p.site)
+	for _, link := range links[:min(len(links), maxTraced)] {
+		id, url, err := p.site.Conversation(link)
+		if err != nil {
+			continue
+		}
+		if err := b.tabs.load(ctx, t, url); err != nil {
+			return own, look{}, err
+		}
+		found, err := b.await(ctx, place{site: p.site, key: side.key, id: id, url: url}, t, q)
+		if err != nil {
+			return own, look{}, err
+		}
+		if found.look.Marker != nil {
+			return own, found.look, nil
+		}
+	}
+	return own, a.look, err
+}
+
+// links are the addresses of the conversations that the page lists, in its order.
+func (t *tab) links(site *sites.Site) ([]string, error) {
+	var links []string
+	err := t.evaluate(lookLimit, linksScript, argument{Rules: site.Page}, &links)
+	return links, err
 }
 
 // searchLimit bounds the way up through a long conversation.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"steward/activities"
+	"steward/integration/chatlab"
 )
 
 // observing starts an observation in the background.
@@ -189,4 +190,47 @@ func TestProbes(t *testing.T) {
 	require.False(t, r.Passed)
 	require.Equal(t, "not_allowed", r.Class)
 	require.Empty(t, l.Records())
+}
+
+func TestAMessageThatAPersonEditsAwayIsMoved(t *testing.T) {
+	l := useLab(t)
+	c := l.conversation(t, history+`
+replies: [[{text: begun}, {gate: never}], [{text: theirs}]]`)
+	fx := effect()
+	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)
+	done := l.observing(t, observeInput(c, fx))
+	require.NoError(t, l.Edit(c.ID, "a person's own words"))
+	r := <-done
+	require.Equal(t, activities.TurnMoved, r.Turn, "%+v", r)
+}
+
+func TestARegeneratedAnswerIsTheTurnsAnswer(t *testing.T) {
+	l := useLab(t)
+	c := l.conversation(t, `otherwise: [{text: half an answer}, {gate: never}]`)
+	fx := effect()
+	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)
+	done := l.observing(t, observeInput(c, fx))
+	require.NoError(t, l.Regenerate(c.ID, chatlab.MustParse(`otherwise: [{text: '`+valid+`'}]`).Otherwise))
+	r := <-done
+	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+	require.NotNil(t, r.Reading.Receipt)
+}
+
+func TestANewConversationWhoseTabWasLostIsFoundByItsMarker(t *testing.T) {
+	l := hooked(t, func(*Options) {})
+	fx := effect()
+	r := l.send(t, sendInput(activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "k"}, fx, "words"))
+	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
+	for range 3 {
+		l.conversation(t, history)
+	}
+	lost := activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "another key: nothing is known of its tab"}
+	seen, err := l.browser.Reconcile(t.Context(), activities.ReconcileInput{Conversation: lost, EffectID: fx})
+	require.NoError(t, err)
+	require.True(t, seen.Marker, "%+v", seen)
+	require.Equal(t, r.ConversationID, seen.ConversationID)
+	seen, err = l.browser.Reconcile(t.Context(), activities.ReconcileInput{Conversation: lost, EffectID: effect()})
+	require.NoError(t, err)
+	require.True(t, seen.Readable)
+	require.False(t, seen.Marker)
 }

@@ -71,6 +71,9 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 	case err != nil:
 		s.merge(s.unproven(ctx, err))
 	}
+	if r := s.result; r.Outcome == activities.SendDoubtful || r.Outcome == activities.SendDrift || r.Outcome == activities.SendReturned {
+		b.snapshot(s.tab, in.EffectID)
+	}
 	s.result.Worker = b.opts.Worker
 	s.result.Detail = cut(s.result.Detail)
 	b.log.Info("send", "effect", in.EffectID, "generation", in.Generation, "outcome", s.result.Outcome, "class", s.result.Class,

@@ -34,6 +34,8 @@ const (
 	stageFailed stage = "failed"
 	// stageMoved: somebody else's message follows an unfinished turn, and its own answer is settled.
 	stageMoved stage = "moved"
+	// stageGone: the conversation is settled and does not show the effect's message.
+	stageGone stage = "gone"
 	// stageStuck: unchanged for so long that the page should be loaded again.
 	stageStuck stage = "stuck"
 	// stageDrift: quiet for long, without the signs of a finished turn, also after a reload.
@@ -63,6 +65,8 @@ func (w *watch) see(l look, at time.Time) (stage, time.Duration) {
 		return pick(stable, stageFinished), quiet
 	case moved:
 		return pick(long, stageMoved), quiet
+	case !l.Found && l.Ready && l.Last != nil && l.quietAtEnd():
+		return pick(long, stageGone), quiet
 	case l.Answer.Present && !working && quiet >= w.site.Settle.DriftAfter:
 		if w.driftReload {
 			return stageDrift, quiet

@@ -3,6 +3,8 @@ package browser
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mxschmitt/playwright-go"
@@ -10,7 +12,7 @@ import (
 
 // snapshot keeps a picture of a page that was not understood, on this host only and only when that is switched on.
 func (b *Browser) snapshot(t *tab, effect string) {
-	if !b.opts.Screenshots || b.opts.SnapshotDir == "" || t == nil || t.broken.Load() {
+	if !b.opts.Screenshots || b.opts.SnapshotDir == "" || t == nil || t.lost() {
 		return
 	}
 	if err := os.MkdirAll(b.opts.SnapshotDir, 0o700); err != nil {
@@ -29,4 +31,24 @@ func (b *Browser) snapshot(t *tab, effect string) {
 		return
 	}
 	b.log.Info("snapshot", "effect", effect, "file", path)
+	b.trimSnapshots()
 }
+
+// maxSnapshots bounds the folder; the oldest go first.
+const maxSnapshots = 100
+
+func (b *Browser) trimSnapshots() {
+	files, err := filepath.Glob(filepath.Join(b.opts.SnapshotDir, "fx_*.png"))
+	if err != nil || len(files) <= maxSnapshots {
+		return
+	}
+	slices.SortFunc(files, func(a, b string) int { return strings.Compare(taken(a), taken(b)) })
+	for _, file := range files[:len(files)-maxSnapshots] {
+		if err := os.Remove(file); err != nil {
+			b.log.Warn("snapshot", "error", err)
+		}
+	}
+}
+
+// taken is the time in a snapshot's name.
+func taken(file string) string { return file[strings.LastIndexByte(file, '-')+1:] }

@@ -241,7 +241,6 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 		return nil, fmt.Errorf("open a tab: %w", firstLine(err))
 	}
 	tb := &tab{page: page, session: s, key: p.key, owned: true, used: time.Now()}
-	page.OnDialog(func(d playwright.Dialog) { go func() { _ = d.Dismiss() }() })
 	t.mu.Lock()
 	t.open[p.key] = tb
 	t.mu.Unlock()

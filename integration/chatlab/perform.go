@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,12 +75,14 @@ func (p *performance) perform() {
 // over tells whether the answer has its finish marks. The caller holds Server.mu.
 func (p *performance) over() bool { return p.answer == nil || p.answer.Done }
 
-// edit changes the answer and tells the pages.
+// edit changes the answer and tells the pages, unless a person has replaced the answer meanwhile.
 func (p *performance) edit(change func(*turn)) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	change(p.answer)
-	p.chat.sendTurn(p.answer)
+	if slices.Contains(p.chat.turns, p.answer) {
+		p.chat.sendTurn(p.answer)
+	}
 }
 
 // add appends a role node and returns its id.

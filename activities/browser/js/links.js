@@ -1,0 +1,4 @@
+// The addresses of the conversations that the page lists.
+
+const links = (rules.links ?? []).flatMap((selector) => [...document.querySelectorAll(selector)])
+return JSON.stringify([...new Set(links.map((link) => link.href))])
