@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"steward/workflows/run/goal"
@@ -38,7 +39,7 @@ func (s *State) Prompt(e Effect) (string, error) {
 	p := prompt.Params{
 		Kind: prompt.Kind(e.Kind), Version: e.Template, Outcome: s.Goal.Outcome, Objective: s.Goal.Objective,
 		ConversationID: s.Site.ConversationID, TaskID: s.TaskID, Scope: s.Scope, EffectID: e.ID,
-		Form: receipt.Form(s.Goal.Continuation.Receipts[0]), MinEvidence: s.Goal.Completion.Evidence.Min,
+		Form: s.forms(e)[0], MinEvidence: s.Goal.Completion.Evidence.Min,
 		Failed: e.Failed, Note: e.Note, Protocol: e.Protocol,
 	}
 	if c := s.Goal.Context; c != nil {
@@ -52,12 +53,8 @@ func (s *State) Prompt(e Effect) (string, error) {
 
 // Want is what a receipt for the present effect must echo.
 func (s *State) Want() receipt.Want {
-	forms := make([]receipt.Form, 0, len(s.Goal.Continuation.Receipts))
-	for _, f := range s.Goal.Continuation.Receipts {
-		forms = append(forms, receipt.Form(f))
-	}
 	return receipt.Want{
-		ConversationID: s.Site.ConversationID, TaskID: s.TaskID, Scope: s.Scope, EffectID: s.Effect.ID, Forms: forms,
+		ConversationID: s.Site.ConversationID, TaskID: s.TaskID, Scope: s.Scope, EffectID: s.Effect.ID, Forms: s.forms(s.Effect),
 	}
 }
 
@@ -69,4 +66,19 @@ func (s *State) NextTurnAt() time.Time {
 		return time.Time{}
 	}
 	return s.Effect.AppliedAt.Add(s.Goal.Continuation.MinInterval.Std())
+}
+
+// forms are the accepted receipt forms of an effect, the one that its prompt asks for first. A correction after a rejected
+// proposal asks for the block: only that can say what a person or a check needs to know.
+func (s *State) forms(e Effect) []receipt.Form {
+	forms := make([]receipt.Form, 0, len(s.Goal.Continuation.Receipts)+1)
+	if e.Kind == KindCorrection && !e.Protocol {
+		forms = append(forms, receipt.Block)
+	}
+	for _, f := range s.Goal.Continuation.Receipts {
+		if form := receipt.Form(f); !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	return forms
 }
