@@ -25,11 +25,14 @@ type Frozen struct {
 // ErrDrift is wrapped when a frozen tree no longer is the revision that it was frozen at.
 var ErrDrift = errors.New("the frozen source was changed")
 
+// ErrNoRevision is wrapped when a repository has not the revision.
+var ErrNoRevision = errors.New("the repository has no such revision")
+
 // Freeze puts a revision of a repository into dir. Freezing the same revision there again proves that nothing changed.
 func Freeze(ctx context.Context, repository, revision, dir string) (Frozen, error) {
 	commit, err := git(ctx, repository, "rev-parse", "--verify", "--end-of-options", revision+"^{commit}")
 	if err != nil {
-		return Frozen{}, fmt.Errorf("revision %s of %s: %w", revision, repository, err)
+		return Frozen{}, fmt.Errorf("%w: %s in %s: %w", ErrNoRevision, revision, repository, err)
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		if err := durable.MkdirAll(filepath.Dir(dir)); err != nil {

@@ -324,3 +324,19 @@ func entryDigest(path string, entry fs.DirEntry) (string, error) {
 	n, err := io.Copy(sum, f)
 	return fmt.Sprintf("%s %d %x", kind, n, sum.Sum(nil)), err
 }
+
+// Size counts the files of a release and their bytes.
+func (s Store) Size(tree string) (files int, bytes int64, err error) {
+	err = filepath.WalkDir(s.Path(tree), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		files, bytes = files+1, bytes+info.Size()
+		return nil
+	})
+	return files, bytes, err
+}
