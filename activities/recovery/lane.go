@@ -153,24 +153,24 @@ func (r *Recovery) owned(ctx context.Context, release Release, epoch uint64) err
 	return nil
 }
 
-// stop stops what runs in a lane and proves it: process group, listener, writer.
+// stop stops what runs in a lane and proves it: process group, writer, listener.
 func (r *Recovery) stop(ctx context.Context, s plan.Service) error {
+	if err := r.stopProcess(ctx, s); err != nil || s.Port == 0 {
+		return err
+	}
+	return service.ListenerFree(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)))
+}
+
+// stopProcess is stop without a look at the listener.
+func (r *Recovery) stopProcess(ctx context.Context, s plan.Service) error {
 	if err := r.provider(s).Stop(ctx, s.Label, s.StopTimeout.Std()); err != nil {
 		return err
 	}
-	if s.Port != 0 {
-		if err := service.ListenerFree(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))); err != nil {
-			return err
-		}
-	}
 	now, err := home.ReadIncarnation(s.Home)
-	if err != nil {
-		return err
+	if err == nil && now.Owner.Lives() {
+		err = fmt.Errorf("%w: process %d still owns %s", service.ErrNotStopped, now.Owner.PID, s.Home)
 	}
-	if now.Owner.Lives() {
-		return fmt.Errorf("%w: process %d still owns %s", service.ErrNotStopped, now.Owner.PID, s.Home)
-	}
-	return nil
+	return err
 }
 
 // serves tells whether exactly this release owns its lane now and is ready.

@@ -26,13 +26,14 @@ func (w *work) rollback(ctx context.Context, reason string) error {
 			return err
 		}
 	}
-	w.j.Outcome = OutcomeUnserviceable
-	err := w.goBack(ctx, back, reason)
-	if err == nil {
-		w.result.Restored = true
-		err = w.bringUp(ctx, stable)
+	if err := w.goBack(ctx, back, reason); err != nil {
+		// The authority still names the candidate. The record of the lock stays, so that nobody starts the candidate again and
+		// Recover goes on with the way back.
+		w.j.Failure = shortError(err)
+		return errors.Join(err, w.j.write(), w.lock.leave())
 	}
-	if err != nil {
+	w.result.Restored = true
+	if err := w.bringUp(ctx, stable); err != nil {
 		w.unserviceable(stable, err)
 		return errors.Join(err, w.settle(""))
 	}
@@ -40,7 +41,7 @@ func (w *work) rollback(ctx context.Context, reason string) error {
 		return err
 	}
 	w.j.Outcome = OutcomeRolledBack
-	err = w.rebind(ctx, stable)
+	err := w.rebind(ctx, stable)
 	if err == nil {
 		err = w.verifyOnce(ctx, stable)
 	}
@@ -69,7 +70,8 @@ func (w *work) goBack(ctx context.Context, back *rollbackIdentity, reason string
 	if err := w.fence(stable, now.Epoch); err != nil {
 		return err
 	}
-	if err := w.stop(ctx, back.Candidate.Service); err != nil {
+	// Who else listens on the port does not matter to what is published, only to whether the stable release can start.
+	if err := w.stopProcess(ctx, back.Candidate.Service); err != nil {
 		return err
 	}
 	if err := w.once(evidence.StepRollbackStopped, reason); err != nil {
@@ -90,6 +92,7 @@ func (w *work) goBack(ctx context.Context, back *rollbackIdentity, reason string
 	if err := w.i.publish(before, now.Revision); err != nil {
 		return err
 	}
+	w.afterStep(evidence.StepRollbackPublished + unrecorded)
 	return w.once(evidence.StepRollbackPublished, "")
 }
 

@@ -52,12 +52,16 @@ func (w *work) steps(ctx context.Context, parts ...part) error {
 		if err := p.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		w.afterStep(p.name + unrecorded)
 		if err := w.step(p.name, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// unrecorded follows the name of a step that is done and not recorded yet.
+const unrecorded = " (not recorded)"
 
 type part struct {
 	name string

@@ -80,7 +80,7 @@ func run() error {
 		return err
 	}
 	if s.WriteAtStart {
-		if err := s.write(); err != nil {
+		if err := s.insert(); err != nil { // its own, not new work
 			return err
 		}
 	}
@@ -129,7 +129,14 @@ func (s service) serve(port string) error {
 
 // write commits one row, unless new work is not admitted or another incarnation owns the home.
 func (s service) write() error {
-	if err := errors.Join(home.Admit(s.home, time.Now()), s.claim.Check(s.home)); err != nil {
+	if err := home.Admit(s.home, time.Now()); err != nil {
+		return err
+	}
+	return s.insert()
+}
+
+func (s service) insert() error {
+	if err := s.claim.Check(s.home); err != nil {
 		return err
 	}
 	_, err := s.db.Exec("INSERT INTO rows (release, epoch) VALUES (?, ?)", s.claim.Release, s.claim.Epoch)
