@@ -283,9 +283,11 @@ type BundleResult struct {
 	// Database is the SHA-256 of the snapshot in it; empty without a database.
 	Database string `json:"database,omitempty"`
 	// Validated: the validator that retention and rollback use accepted it from disk.
-	Validated bool            `json:"validated"`
-	Failed    *ReleaseFailure `json:"failed,omitempty"`
-	Worker    Worker          `json:"worker"`
+	Validated bool `json:"validated"`
+	// Lane is the live lane after the bundle was published: the watchdog may have gone back meanwhile.
+	Lane   evidence.Lane   `json:"lane"`
+	Failed *ReleaseFailure `json:"failed,omitempty"`
+	Worker Worker          `json:"worker"`
 }
 
 // CloseSessionInput asks to record how a session ended, remove its candidate lane once that is kept, and prune.

@@ -97,7 +97,8 @@ func bundle(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Ev
 	input := activities.BundleInput{ReleaseRef: ref(s)}
 	return read(ctx, s, o, workflows.ActivityBundle, input, func(r activities.BundleResult) policy.Event {
 		return policy.BundleAttested{
-			Outcome: outcome(o), ID: r.ID, Release: r.Release, Digest: r.Digest, Validated: r.Validated, Trouble: trouble(r.Failed),
+			Outcome: outcome(o), ID: r.ID, Release: r.Release, Digest: r.Digest, Validated: r.Validated, Lane: r.Lane,
+			Trouble: trouble(r.Failed),
 		}
 	})
 }

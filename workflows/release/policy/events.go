@@ -140,11 +140,12 @@ type (
 		Outcome
 		Lane evidence.Lane
 	}
-	// BundleAttested is a known-good bundle that was read back.
+	// BundleAttested is a known-good bundle that was read back, and the live lane after that.
 	BundleAttested struct {
 		Outcome
 		ID, Release, Digest string
 		Validated           bool
+		Lane                evidence.Lane
 		Trouble
 	}
 	// SessionRecorded: the end stands in the session folder.

@@ -159,7 +159,7 @@ func TestPublic_C15_NoDataIsNoPass(t *testing.T) {
 func TestPublic_C16_KnownGoodNeedsTheBundleReadBack(t *testing.T) {
 	w := newWorld(t, nil)
 	w.answer[policy.OweBundle] = func(o kernel.Obligation) policy.Event {
-		return policy.BundleAttested{Outcome: of(o), ID: "kg-1", Release: releaseB, Digest: "d1", Trouble: policy.Trouble{Code: "disk_full"}}
+		return policy.BundleAttested{Outcome: of(o), Lane: w.lane, ID: "kg-1", Release: releaseB, Digest: "d1", Trouble: policy.Trouble{Code: "disk_full"}}
 	}
 	s := w.end()
 	require.Equal(t, policy.RolledBack, s.Phase)

@@ -147,11 +147,16 @@ func (d *draft) verifiedActive(e LaneVerified) verdict {
 }
 
 func (d *draft) bundled(e BundleAttested) verdict {
+	if v, overtaken := d.overtaken(e.Lane); overtaken {
+		return v
+	}
 	switch {
 	case e.Code != "":
 		return d.unproven(e.Code, e.Detail)
 	case !e.Validated || e.ID == "" || e.Digest == "" || e.Release != d.Release:
 		return d.unproven("bundle_unproven", fmt.Sprintf("bundle %q protects %q", e.ID, e.Release))
+	case !e.Lane.Observed || !e.Lane.Settled || !e.Lane.Serving.Ready:
+		return d.stepFailed(Trouble{Code: CodeNotServing, Detail: "the new release was not seen serving when its bundle was published"})
 	}
 	d.receive(evidence.Receipt{
 		Gate: "bundle", Outcome: evidence.Passed, Revision: d.Plan.Source.Revision, Release: e.Release, Digest: e.Digest, Line: e.ID,

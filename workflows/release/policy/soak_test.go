@@ -157,7 +157,7 @@ func TestALostRestartIsMadeOnce(t *testing.T) {
 func TestABundleMustBeReadBack(t *testing.T) {
 	w := newWorld(t, nil)
 	w.answer[policy.OweBundle] = func(o kernel.Obligation) policy.Event {
-		return policy.BundleAttested{Outcome: of(o), ID: "kg-1", Release: releaseA, Digest: "d", Validated: true}
+		return policy.BundleAttested{Outcome: of(o), Lane: w.lane, ID: "kg-1", Release: releaseA, Digest: "d", Validated: true}
 	}
 	require.Equal(t, policy.CodeDeadline, w.end().End.Code, "a bundle of another release protects nothing")
 }

@@ -210,7 +210,7 @@ func (w *world) good(o kernel.Obligation) policy.Event {
 		w.lane.Serving.Incarnation++
 		return policy.RestartReturned{Outcome: of(o), Lane: w.lane}
 	case policy.OweBundle:
-		return policy.BundleAttested{Outcome: of(o), ID: "kg-1", Release: releaseB, Digest: "d1", Validated: true}
+		return policy.BundleAttested{Outcome: of(o), Lane: w.lane, ID: "kg-1", Release: releaseB, Digest: "d1", Validated: true}
 	case policy.OweClose:
 		return policy.SessionRecorded{Outcome: of(o)}
 	}
