@@ -24,7 +24,7 @@ type arrival struct {
 var blocking = []string{sites.UserAction, sites.Limited, sites.NotReady, sites.Missing}
 
 // pace is the time between two looks at a page that is loading.
-const pace = 100 * time.Millisecond
+const pace = 50 * time.Millisecond
 
 // arrive goes to the conversation and waits until its page can be read, or says what it shows instead. A page state on a
 // page that was open before is believed only after a reload: what it shows may be long over.

@@ -34,6 +34,7 @@ type engine struct {
 	turn   chan struct{} // held while live is read, made or ended
 	live   *session
 	starts int
+	closed bool
 }
 
 func newEngine(opts Options, log *slog.Logger) *engine {
@@ -62,6 +63,9 @@ func (e *engine) session(ctx context.Context) (*session, error) {
 		defer func() { <-e.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+	if e.closed {
+		return nil, fmt.Errorf("%w: the worker stops", errNoBrowser)
 	}
 	if e.live != nil && e.live.lives() {
 		return e.live, nil
@@ -98,6 +102,7 @@ func (e *engine) kill(s *session, why error) {
 func (e *engine) close() {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
+	e.closed = true
 	if e.live != nil {
 		e.live.dead.Store(true)
 		e.end(e.live)
@@ -240,7 +245,7 @@ func number(v any) float64 {
 // end closes a connection in order, and by force what does not close. A browser over CDP stays open.
 func (e *engine) end(s *session) {
 	s.ended.Do(func() {
-		if s.context != nil && e.opts.CDPURL == "" && s.lives() {
+		if s.context != nil && e.opts.CDPURL == "" && s.driver.lives() {
 			if err := do(stopLimit, func() error { return s.context.Close() }); err != nil && !errors.Is(err, playwright.ErrTargetClosed) {
 				e.log.Debug("browser does not close in order", "error", firstLine(err))
 			}

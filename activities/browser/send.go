@@ -122,13 +122,13 @@ func (s *sending) run(ctx context.Context) error {
 		return err
 	}
 	defer s.lease.release()
+	defer func() { s.gate.dispose() }()
 	if err := s.prepare(ctx); err != nil {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 			return s.unwanted(cause)
 		}
 		return err
 	}
-	defer s.gate.dispose()
 	return s.strike(ctx)
 }
 

@@ -100,3 +100,34 @@ func TestPublic_B27_AStalledPageIsLoadedAgain(t *testing.T) {
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
 	require.NotNil(t, r.Reading.Receipt)
 }
+
+func TestPublic_B33_AFailureThatThePageMendsItselfIsNone(t *testing.T) {
+	l := useLab(t)
+	c, r := l.turn(t, `replies: [{steps: [{text: "I begin with"}, {banner: {kind: error, auto_retry: 1500ms}}], on_retry: [{text: '`+valid+`'}]}]`)
+	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+	require.NotNil(t, r.Reading.Receipt)
+	require.Len(t, l.Record(c.ID), 1)
+}
+
+func TestPublic_A24_AHugeAnswerIsReadWholeAndLeavesOnlyDigests(t *testing.T) {
+	l := useLab(t)
+	_, r := l.turn(t, `otherwise: [{text: "{{filler 3000000}}\n\n{{receipt \"CONTINUE\" \"huge\" \"more to do\"}}"}]`)
+	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+	require.NotNil(t, r.Reading.Receipt, "%+v", r.Reading)
+	require.Greater(t, r.AnswerChars, 2_000_000)
+
+	_, r = l.turn(t, `otherwise: [{text: "{{filler 3400000}}\n\n{{receipt \"CONTINUE\" \"huge\" \"more to do\"}}"}]`)
+	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+	require.Equal(t, receipt.CodeAnswerTooLong, r.Reading.Code)
+}
+
+func TestTheDigestOfAnAnswerDoesNotDependOnHowItIsShown(t *testing.T) {
+	l := useLab(t)
+	digests := map[string]bool{}
+	for _, page := range []string{`{code: breaks}`, `{code: newlines, language: de, turn_element: div, decoys: [stop]}`} {
+		_, r := l.turn(t, `{page: `+page+`, otherwise: [{think: 100ms}, {text: "One *word*.\n\n- a\n- b\n\n`+"```go\\nx := 1\\n\\ny := 2\\n```"+`"}]}`)
+		require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+		digests[r.AnswerDigest] = true
+	}
+	require.Equal(t, map[string]bool{receipt.TextDigest([]string{"One word. a b x := 1 y := 2"}): true}, digests)
+}

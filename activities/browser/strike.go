@@ -16,9 +16,6 @@ import (
 // it can prove.
 func (s *sending) strike(ctx context.Context) error {
 	s.pulse.at("arm")
-	if err := s.b.rest.sent(now()); err != nil {
-		return s.clearAfter(err)
-	}
 	err := s.b.ledger.append(attempt{Effect: s.in.EffectID, Generation: s.in.Generation, At: now()})
 	if errors.Is(err, errLedgered) {
 		return s.clearAfter(doubtful("ledger_refused", err.Error()))
@@ -41,6 +38,9 @@ func (s *sending) strike(ctx context.Context) error {
 		return s.clearAfter(returned(code, why))
 	}
 	s.b.opts.Hook("clicked")
+	if err := s.b.rest.sent(now()); err != nil {
+		s.b.log.Warn("time of the last send", "error", err)
+	}
 	s.lease.yield()
 	s.pulse.at("commit")
 	return s.commit(context.WithoutCancel(ctx))

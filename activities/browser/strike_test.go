@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"steward/activities"
+	"steward/integration/chatlab"
 )
 
 // points records the hook's points.
@@ -161,4 +162,35 @@ func TestAMessageThatTheSiteCutsIsCommittedAndSaidToDiffer(t *testing.T) {
 	r := l.send(t, in)
 	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
 	require.Equal(t, "text_cut", r.Code)
+}
+
+func TestSendsOfOneBrowserKeepTheirDistance(t *testing.T) {
+	l := hooked(t, func(o *Options) {})
+	site := *l.place(t, l.conversation(t, history)).site
+	require.Zero(t, site.Timings.SendGap)
+	c := l.conversation(t, `otherwise: [{text: ok}]`)
+	began := time.Now()
+	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, effect(), "words")).Outcome)
+	next := l.browser.rest.until(5*time.Second, time.Now())
+	require.WithinRange(t, next, began.Add(5*time.Second), time.Now().Add(5*time.Second))
+}
+
+func TestANewConversationWhosePageFreezesIsNotGivenUp(t *testing.T) {
+	l := hooked(t, func(*Options) {})
+	require.NoError(t, l.SetNew("", chatlab.MustParse(`replies: [{click: {freeze: 14s}, steps: [{text: ok}]}]`)))
+	c := activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "k"}
+	fx := effect()
+	r := l.send(t, sendInput(c, fx, "words"))
+	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
+	require.Len(t, l.Record(r.ConversationID), 1)
+}
+
+func TestTheLoginBrowserIsPlain(t *testing.T) {
+	cmd, err := LoginCommand("true", "/profile", "https://example.com/")
+	require.NoError(t, err)
+	require.Contains(t, cmd.Args, "--user-data-dir=/profile")
+	for _, arg := range cmd.Args {
+		require.NotContains(t, arg, "automation")
+		require.NotContains(t, arg, "remote-debugging")
+	}
 }
