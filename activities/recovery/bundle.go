@@ -188,5 +188,6 @@ func (r *Recovery) Bundle(ctx context.Context, in activities.BundleInput) (activ
 	if b.Database != nil {
 		result.Database = b.Database.SHA256
 	}
+	result.Lane = r.look(ctx, i, in.Session)
 	return result, nil
 }

@@ -4,17 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 
 	"steward/activities"
+	"steward/activities/recovery/proof"
 	"steward/workflows/release/evidence"
 )
 
-// Operations are the effect activities: at most one attempt each, fenced by the server.
+// Operations are the activities that need a Temporal server beside those of Recovery: the effects, of which each has at most one
+// attempt that the server fences, and the live proof.
 type Operations struct {
 	*Recovery
+	// Proof looks at acceptance runs; the file that their completion check needs is filled in.
+	Proof proof.Proof
 	// Beat makes one synchronous heartbeat of the running activity; nil only when the server has recorded it.
 	Beat func(ctx context.Context, progress activities.OperationProgress) error
 }
@@ -131,4 +136,19 @@ func (o Operations) returned(
 // ReconcileOperation looks at what is and changes nothing.
 func (r *Recovery) ReconcileOperation(ctx context.Context, in activities.ReconcileOperationInput) (activities.ReconcileOperationResult, error) {
 	return activities.ReconcileOperationResult{Lane: r.look(ctx, r.instance(in.Plan.Instance), in.Session), Worker: r.Worker}, nil
+}
+
+// LiveProof looks at the session's acceptance run, which it starts when there is none.
+func (o Operations) LiveProof(ctx context.Context, in activities.LiveProofInput) (activities.LiveProofResult, error) {
+	defer heartbeat(ctx)()
+	i := o.instance(in.Plan.Instance)
+	p := o.Proof
+	p.Evidence = i.frozenFile(in.Session)
+	seen, err := p.Look(ctx, "acceptance-"+in.Session, *in.Plan.Soak.LiveProof.Steward, in.Patience.Std(), func(seen proof.Seen) bool {
+		return !in.Restarted && slices.ContainsFunc(seen.Turns, func(t evidence.Turn) bool { return t.Action == "CONTINUE" })
+	})
+	return activities.LiveProofResult{
+		WorkflowID: seen.WorkflowID, Status: seen.Status, Open: seen.Open, Turns: seen.Turns,
+		MinIntervalMillis: seen.MinInterval.Milliseconds(), Lane: o.look(ctx, i, in.Session), Worker: o.Worker,
+	}, err
 }
