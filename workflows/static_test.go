@@ -23,13 +23,14 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"steward/workflows/machine/kernel"
+	releasepolicy "steward/workflows/release/policy"
 	"steward/workflows/run/policy"
 )
 
 // The rules of this file keep decisions in one place: a policy package is pure, and nothing else decides.
 
-// workflowcheck starts at functions with a workflow.Context and does not see a policy behind the driver's interface. This
-// one shows it the way; it is never called.
+// workflowcheck starts at functions with a workflow.Context and does not see a policy behind the driver's interface. These
+// show it the way; they are never called.
 func policiesOf(_ workflow.Context, s policy.State, e policy.Event, m kernel.Meta) {
 	p := policy.Policy{}
 	d := p.Decide(s, e, m)
@@ -37,7 +38,14 @@ func policiesOf(_ workflow.Context, s policy.State, e policy.Event, m kernel.Met
 	_, _, _ = s.Explain(), s.Proof(), s.Attribute()
 }
 
-var _ = policiesOf
+func releasePolicyOf(_ workflow.Context, s releasepolicy.State, e releasepolicy.Event, m kernel.Meta) {
+	p := releasepolicy.Policy{}
+	d := p.Decide(s, e, m)
+	_, _ = p.Obligation(d.Next), p.Ending(d.Next)
+	_, _, _ = s.Explain(), s.Record(), s.Shown()
+}
+
+var _, _ = policiesOf, releasePolicyOf
 
 const module = "steward"
 
