@@ -57,6 +57,12 @@ func (i instance) authority() (Authority, error) {
 	return a, nil
 }
 
+// Installed tells whether an instance has a release here. One that cannot be read has.
+func (r *Recovery) Installed(name string) bool {
+	_, err := r.instance(name).authority()
+	return !errors.Is(err, ErrNotInstalled)
+}
+
 // publish replaces the authority that had the revision, and reads it back. A writer of a lower epoch than the home's is stale.
 func (i instance) publish(next Authority, revision uint64) error {
 	now, err := i.authority()

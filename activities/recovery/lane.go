@@ -22,13 +22,6 @@ import (
 	"steward/workflows/release/plan"
 )
 
-// Variables that tell a service who it is; it may claim its home with them (home.Claim).
-const (
-	EnvHome    = "STEWARD_SERVICE_HOME"
-	EnvEpoch   = "STEWARD_SERVICE_EPOCH"
-	EnvRelease = "STEWARD_SERVICE_RELEASE"
-)
-
 // folder is where a release lies.
 func (r *Recovery) folder(release Release) string { return r.store.Path(release.Tree) }
 
@@ -77,7 +70,7 @@ func (r *Recovery) spec(release Release, epoch uint64) service.Spec {
 	for _, v := range s.Set {
 		given = append(given, v.Name+"="+replacer.Replace(v.Value))
 	}
-	given = append(given, EnvHome+"="+s.Home, EnvEpoch+"="+strconv.FormatUint(epoch, 10), EnvRelease+"="+release.Tree)
+	given = append(given, home.EnvHome+"="+s.Home, home.EnvEpoch+"="+strconv.FormatUint(epoch, 10), home.EnvRelease+"="+release.Tree)
 	return service.Spec{
 		Label: s.Label, Argv: r.program(release, "", s.Argv), Dir: s.Home, Env: gate.Environment(s.Env, given...),
 		Home: s.Home, Epoch: epoch, Release: release.Tree, LogFile: filepath.Join(r.Root, "logs", s.Label+".log"),

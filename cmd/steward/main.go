@@ -69,7 +69,8 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&format, "output", "o", "text", "how to answer: text or json")
 	config.AddFlags(root.PersistentFlags(), "data_dir", "sites_dir", "log.level", "log.format")
 	root.AddCommand(
-		newUpCommand(app), newServerCommand(app), newWorkerCommand(app), newRunCommand(app), newBrowserCommand(app),
+		newUpCommand(app), newServerCommand(app), newWorkerCommand(app), newRecoveryCommand(app), newRunCommand(app), newReleaseCommand(app),
+		newReplayCommand(app), newBrowserCommand(app),
 		newSitesCommand(app), newDoctorCommand(app), newSetupCommand(app), newDemoCommand(app), newChatlabCommand(app), newVersionCommand(app),
 	)
 	return root
@@ -88,7 +89,7 @@ func newRunCommand(app *app) *cobra.Command {
 		newRunWatchCommand(app), newRunExportCommand(app),
 	)
 	for _, m := range messages {
-		cmd.AddCommand(newMessageCommand(app, m))
+		cmd.AddCommand(newMessageCommand(app, m, runs.find))
 	}
 	return cmd
 }

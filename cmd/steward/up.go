@@ -19,10 +19,12 @@ import (
 
 func newUpCommand(app *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "up", Short: "Run server and worker as two processes, and start again what dies", Args: cobra.NoArgs,
-		Long: "Run the embedded server and one worker as child processes of this one. A child that dies is started again; a child\n" +
-			"that never becomes ready ends everything with its reason. Data is under --data-dir, logs of the children in its\n" +
-			"folder logs too. Stop with Ctrl-C or SIGTERM.",
+		Use: "up", Short: "Run server, worker and recovery as three processes, and start again what dies", Args: cobra.NoArgs,
+		Long: "Run the embedded server, one worker and the recovery process as child processes of this one. A child that dies is\n" +
+			"started again; a child that never becomes ready ends everything with its reason. Data is under --data-dir, logs of the\n" +
+			"children in its folder logs too. Stop with Ctrl-C or SIGTERM.\n\n" +
+			"Once a release of the instance " + workerInstance + " is installed, its worker is the recovery process's to run and to replace, and\n" +
+			"goes on when this command ends.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return app.up(cmd)
 		},
@@ -51,19 +53,31 @@ func (a *app) up(cmd *cobra.Command) error {
 		return err
 	}
 	began := time.Now()
-	children := []supervisor.Child{
-		{
-			Name: "server", Args: childArgs(cmd, "server", "port", "ui-port"), Env: os.Environ(), LogFile: filepath.Join(logs, "server.log"),
-			StopTimeout: serverStop, Ready: func(ctx context.Context) error { return a.serverReady(ctx, began) },
-		},
-		{
+	children := []supervisor.Child{{
+		Name: "server", Args: childArgs(cmd, "server", "port", "ui-port"), Env: os.Environ(), LogFile: filepath.Join(logs, "server.log"),
+		StopTimeout: serverStop, Ready: func(ctx context.Context) error { return a.serverReady(ctx, began) },
+	}}
+	r, err := a.recovery()
+	if err != nil {
+		return err
+	}
+	if !r.Installed(workerInstance) {
+		children = append(children, supervisor.Child{
 			Name: "worker", Args: childArgs(cmd, "worker", "roles", "stop-timeout"), Env: os.Environ(), LogFile: filepath.Join(logs, "worker.log"),
 			StopTimeout: a.settings.Worker.StopTimeout + config.BrowserCloseTime + 5*time.Second,
 			Ready:       func(context.Context) error { return workerReady(a.settings.DataDir, began) },
-		},
+		})
 	}
+	children = append(children, supervisor.Child{
+		Name: "recovery", Args: childArgs(cmd, "recovery", "stop-timeout"), Env: os.Environ(), LogFile: filepath.Join(logs, "recovery.log"),
+		StopTimeout: a.settings.Worker.StopTimeout + 5*time.Second,
+		Ready:       func(context.Context) error { return recoveryReady(a.settings.DataDir, began) },
+	})
 	return supervisor.Run(cmd.Context(), exe, children, a.log)
 }
+
+// workerInstance is the instance whose service is the worker of this host.
+const workerInstance = "steward"
 
 // serverStop is longer than the server takes to stop; a killed one loses nothing but starts slower.
 const serverStop = 20 * time.Second

@@ -16,6 +16,7 @@ import (
 	"steward/activities/admission"
 	"steward/activities/browser"
 	"steward/activities/checks"
+	"steward/activities/recovery/home"
 	"steward/cmd/steward/setup"
 	"steward/config"
 	"steward/config/sites"
@@ -61,7 +62,18 @@ func (a *app) work(ctx context.Context, c client.Client, connection config.Conne
 		Deployment: worker.Deployment{Name: w.Deployment.Name, BuildID: w.Deployment.BuildID},
 		Log:        a.log, Started: a.recordWorker,
 	}
+	claimed, err := home.FromEnvironment()
+	if err != nil {
+		return err
+	}
 	self := activities.Worker{Release: a.release(), Host: w.Host}
+	if claimed != nil {
+		// A stale worker neither polls nor sends.
+		if err := claimed.Check(claimed.Dir); err != nil {
+			return err
+		}
+		self.Release, self.Incarnation = claimed.Release, int64(claimed.Epoch)
+	}
 	for _, role := range roles {
 		switch role {
 		case worker.RoleRun:
@@ -69,7 +81,7 @@ func (a *app) work(ctx context.Context, c client.Client, connection config.Conne
 		case worker.RoleChecks:
 			options.Checks, err = a.checks(connection.Embedded, self)
 		case worker.RoleBrowser:
-			options.Browsers, err = a.openBrowsers(ctx, c, registry, self)
+			options.Browsers, err = a.openBrowsers(ctx, c, registry, self, claimed)
 			defer closeBrowsers(options.Browsers)
 		}
 		if err != nil {
@@ -103,7 +115,7 @@ func (a *app) checks(embedded bool, self activities.Worker) (*checks.Checks, err
 
 // openBrowsers takes the profile directories of all logins of this host. On an error it gives back what it took.
 func (a *app) openBrowsers(
-	ctx context.Context, c client.Client, registry *sites.Registry, self activities.Worker,
+	ctx context.Context, c client.Client, registry *sites.Registry, self activities.Worker, claimed *home.Claimed,
 ) (map[string]worker.Browser, error) {
 	opened := map[string]worker.Browser{}
 	for _, b := range a.settings.Browsers {
@@ -113,6 +125,9 @@ func (a *app) openBrowsers(
 			return nil, err
 		}
 		options.Arm, options.Worker = browser.NewArmer(c), self
+		if claimed != nil {
+			options.Fence = claimed.Fence
+		}
 		live, err := browser.Open(ctx, options)
 		if err != nil {
 			closeBrowsers(opened)

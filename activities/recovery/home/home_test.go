@@ -136,3 +136,35 @@ func TestAdmissionFenceEndsAtItsDeadline(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+func TestClaimFromTheEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	if c, err := FromEnvironment(); c != nil || err != nil {
+		t.Errorf("without a variable: %+v, %v", c, err)
+	}
+	t.Setenv(EnvHome, dir)
+	t.Setenv(EnvRelease, "a")
+	if _, err := FromEnvironment(); err == nil {
+		t.Error("a home without an epoch was taken")
+	}
+	t.Setenv(EnvEpoch, "1")
+	c, err := FromEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fence(); !errors.Is(err, ErrStale) {
+		t.Errorf("before the epoch was acquired: %v", err)
+	}
+	if err := Acquire(dir, 1, "a", ThisProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fence(); err != nil {
+		t.Errorf("the owner is refused: %v", err)
+	}
+	if err := SetAdmission(dir, AdmissionFence{"s", 1, time.Now().Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Fence(); !errors.Is(err, ErrFenced) {
+		t.Errorf("under the fence: %v", err)
+	}
+}

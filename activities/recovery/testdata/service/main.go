@@ -33,9 +33,8 @@ type settings struct {
 
 type service struct {
 	settings
-	home  string
-	claim home.Claim
-	db    *sql.DB
+	home.Claimed
+	db *sql.DB
 }
 
 func main() {
@@ -53,11 +52,11 @@ func run() error {
 		return err
 	}
 	port, database, settingsFile := os.Args[1], os.Args[2], os.Args[3]
-	epoch, err := strconv.ParseUint(os.Getenv("STEWARD_SERVICE_EPOCH"), 10, 64)
-	if err != nil {
-		return err
+	claimed, err := home.FromEnvironment()
+	if err != nil || claimed == nil {
+		return errors.Join(errors.New("recovery did not start it"), err)
 	}
-	s := service{home: os.Getenv("STEWARD_SERVICE_HOME"), claim: home.Claim{Epoch: epoch, Release: os.Getenv("STEWARD_SERVICE_RELEASE")}}
+	s := service{Claimed: *claimed}
 	data, err := os.ReadFile(settingsFile)
 	if err != nil {
 		return err
@@ -100,7 +99,7 @@ func (s service) serve(port string) error {
 		}
 	})
 	mux.HandleFunc("GET /identity", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"name": s.Name, "release": s.claim.Release, "epoch": s.claim.Epoch, "pid": os.Getpid()})
+		_ = json.NewEncoder(w).Encode(map[string]any{"name": s.Name, "release": s.Release, "epoch": s.Epoch, "pid": os.Getpid()})
 	})
 	mux.HandleFunc("POST /rows", func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.write(); err != nil {
@@ -129,16 +128,16 @@ func (s service) serve(port string) error {
 
 // write commits one row, unless new work is not admitted or another incarnation owns the home.
 func (s service) write() error {
-	if err := home.Admit(s.home, time.Now()); err != nil {
+	if err := s.Fence(); err != nil {
 		return err
 	}
 	return s.insert()
 }
 
 func (s service) insert() error {
-	if err := s.claim.Check(s.home); err != nil {
+	if err := s.Check(s.Dir); err != nil {
 		return err
 	}
-	_, err := s.db.Exec("INSERT INTO rows (release, epoch) VALUES (?, ?)", s.claim.Release, s.claim.Epoch)
+	_, err := s.db.Exec("INSERT INTO rows (release, epoch) VALUES (?, ?)", s.Release, s.Epoch)
 	return err
 }
