@@ -50,8 +50,10 @@ var messages = []message{
 	{"resume", workflows.MessageResume, "Lift a pause, or answer what the run waits for", []field{reason, answers, note}},
 	{"stop", workflows.MessageStop, "End the run; an armed send ends normally first", []field{reason, interrupt}},
 	{"applied", workflows.MessageApplied, "Say that an effect of unknown outcome did reach the site", judgement},
-	{"not-applied", workflows.MessageNotApplied,
-		"Say that an effect of unknown outcome did not reach the site, so that it is sent again", judgement},
+	{
+		"not-applied", workflows.MessageNotApplied,
+		"Say that an effect of unknown outcome did not reach the site, so that it is sent again", judgement,
+	},
 	{"unknown", workflows.MessageUnknown, "Say that the outcome of an effect stays unknown", judgement},
 	{"supersede", workflows.MessageSupersede, "Give up an effect of unknown outcome and send a new one", []field{effect, reason, duplicate}},
 	{"approve", workflows.MessageApprove, "Approve a DONE that waits for it", []field{completion, reason}},
@@ -60,7 +62,10 @@ var messages = []message{
 	{"occurrence", workflows.MessageOccurrence, "Wake a run that waits for an occurrence", []field{occurrence}},
 }
 
-func newMessageCommand(app *app, m message) *cobra.Command {
+// finder turns what a person types into a workflow id.
+type finder func(r runs, ctx context.Context, typed string) (string, error)
+
+func newMessageCommand(app *app, m message, find finder) *cobra.Command {
 	var operator string
 	var signal bool
 	var wait time.Duration
@@ -73,7 +78,7 @@ func newMessageCommand(app *app, m message) *cobra.Command {
 					payload[f.key] = f.value(cmd)
 				}
 			}
-			return app.send(cmd, args[0], m, payload, signal, wait)
+			return app.send(cmd, args[0], m, payload, find, signal, wait)
 		},
 	}
 	flags := cmd.Flags()
@@ -113,15 +118,15 @@ func (f field) value(cmd *cobra.Command) any {
 	return v
 }
 
-// send delivers a message to a run and tells its answer.
-func (a *app) send(cmd *cobra.Command, typed string, m message, payload map[string]any, signal bool, wait time.Duration) error {
+// send delivers a message to a run or release and tells its answer.
+func (a *app) send(cmd *cobra.Command, typed string, m message, payload map[string]any, find finder, signal bool, wait time.Duration) error {
 	ctx := cmd.Context()
 	r, done, err := a.runs(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	id, err := r.find(ctx, typed)
+	id, err := find(r, ctx, typed)
 	if err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (a *app) writeAnswer(w io.Writer, id, verb string, answer machine.Answer) {
 	if answer.Code != "" {
 		code = " (" + answer.Code + ")"
 	}
-	fmt.Fprintf(w, "%s: %s %s%s; the run is %s at revision %d\n",
+	fmt.Fprintf(w, "%s: %s %s%s; it is %s at revision %d\n",
 		id, verb, a.paint(colour, string(answer.Decision)), code, answer.Status, answer.Revision)
 	for _, missing := range answer.Missing {
 		fmt.Fprintf(w, "  missing: %s\n", missing)

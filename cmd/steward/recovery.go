@@ -21,8 +21,6 @@ import (
 	"steward/activities/recovery/service"
 	"steward/config"
 	"steward/worker"
-	"steward/workflows/release/plan"
-	"steward/workflows/run/goal"
 )
 
 func newRecoveryCommand(app *app) *cobra.Command {
@@ -212,7 +210,7 @@ func newRecoveryInstallCommand(app *app) *cobra.Command {
 		Long: "Build the plan's exact revision, store it, start it as the plan's service and verify it. Later releases are made by\n" +
 			"sessions, which go back to this one when theirs fails.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := readPlan(cmd.InOrStdin(), file)
+			_, p, err := readPlan(cmd.InOrStdin(), file)
 			if err != nil {
 				return err
 			}
@@ -232,30 +230,6 @@ func newRecoveryInstallCommand(app *app) *cobra.Command {
 	cmd.Flags().StringVar(&file, "plan", "", "the plan; - reads standard input")
 	cobra.CheckErr(cmd.MarkFlagRequired("plan"))
 	return cmd
-}
-
-// readPlan reads a release plan and checks it.
-func readPlan(stdin io.Reader, file string) (plan.Plan, error) {
-	data, err := readInput(stdin, file)
-	if err != nil {
-		return plan.Plan{}, exitWith(exitUsage, "the plan cannot be read: %w", err)
-	}
-	raw, err := goal.FromYAML(data)
-	if err != nil {
-		return plan.Plan{}, &exitError{exitUsage, err}
-	}
-	p, problems := plan.Decode(raw)
-	if len(problems) > 0 {
-		return p, refusedStart(exitUsage, problemLines(problems))
-	}
-	return p, nil
-}
-
-func readInput(stdin io.Reader, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(io.LimitReader(stdin, plan.MaxBytes+1))
-	}
-	return os.ReadFile(file)
 }
 
 const launchVerb = "launch"

@@ -153,9 +153,9 @@ func (r runs) awaitAdmission(ctx context.Context, started row, wait time.Duratio
 	return started, nil
 }
 
-// ended reads how a run ended: its final state, wherever Temporal keeps it.
-func ended(ctx context.Context, run client.WorkflowRun) (policy.State, error) {
-	var state policy.State
+// ended reads how a run or a release ended: its final state, wherever Temporal keeps it.
+func ended[S any](ctx context.Context, run client.WorkflowRun) (S, error) {
+	var state S
 	err := run.Get(ctx, &state)
 	var failed *temporal.ApplicationError
 	var canceled *temporal.CanceledError

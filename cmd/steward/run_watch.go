@@ -75,7 +75,7 @@ func (a *app) follow(ctx context.Context, r runs, id string) (policy.State, erro
 	defer stop()
 	end := make(chan ending, 1)
 	go func() {
-		state, err := ended(ctx, r.client.GetWorkflow(ctx, id, ""))
+		state, err := ended[policy.State](ctx, r.client.GetWorkflow(ctx, id, ""))
 		end <- ending{state, err}
 	}()
 	looks := make(chan glance)
