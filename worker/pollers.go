@@ -41,7 +41,8 @@ func refuseSecondSender(ctx context.Context, c client.Client, browser, identity 
 	}
 	seen := time.Since(other.GetLastAccessTime().AsTime()).Round(time.Second)
 	return fmt.Errorf("task queue %s is polled by %s, last seen %v ago: one login has one worker. "+
-		"Stop that one, or wait until it has been gone for %v, or give this login another name than %q", queue, other.GetIdentity(), seen, pollerSilence, browser)
+		"Stop that one, or wait until it has been gone for %v, or give this login another name than %q",
+		queue, other.GetIdentity(), seen, pollerSilence, browser)
 }
 
 // Polled names the workers that poll a task queue.
