@@ -22,7 +22,7 @@ import (
 // person starts a browser as a person would, with a port for CDP, and returns its address.
 func person(t *testing.T, profile string) string {
 	t.Helper()
-	executable, err := findExecutable("")
+	executable, err := Executable("")
 	require.NoError(t, err)
 	cmd := exec.Command(executable, "--headless", "--no-sandbox", "--remote-debugging-port=0", "--no-first-run", "--user-data-dir="+profile)
 	stderr, err := cmd.StderrPipe()

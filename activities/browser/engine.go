@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -170,7 +169,7 @@ func startDriver() (*playwright.Playwright, error) {
 }
 
 func (e *engine) launch(s *session) error {
-	executable, err := findExecutable(e.opts.Executable)
+	executable, err := Executable(e.opts.Executable)
 	if err != nil {
 		return err
 	}
@@ -270,29 +269,6 @@ func (e *engine) force(s *session) {
 	if s.browser.PID != 0 {
 		_ = os.Remove(ownProcess(e.opts.ProfileDir))
 	}
-}
-
-// findExecutable returns the configured browser, or the first installed one.
-func findExecutable(configured string) (string, error) {
-	if configured != "" {
-		path, err := exec.LookPath(configured)
-		if err != nil {
-			return "", fmt.Errorf("browser executable: %w", err)
-		}
-		return path, nil
-	}
-	candidates := []string{"google-chrome", "google-chrome-stable", "chromium", "chromium-browser", "microsoft-edge"}
-	if runtime.GOOS == "darwin" {
-		candidates = []string{
-			"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
-		}
-	}
-	for _, name := range candidates {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("no Chrome or Chromium found (looked for %s); install one or name its executable", strings.Join(candidates, ", "))
 }
 
 // passed are the variables that a browser needs to show itself, speak the user's language and reach the network.

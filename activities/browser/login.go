@@ -9,7 +9,7 @@ import (
 // LoginCommand is the plain browser on a profile directory, without automation, for a person who logs in. It keeps its
 // secrets where the driven browser looks for them.
 func LoginCommand(executable, profileDir, url string) (*exec.Cmd, error) {
-	path, err := findExecutable(executable)
+	path, err := Executable(executable)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,16 +69,17 @@ func (a *app) login(ctx context.Context, login config.Browser) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--user-data-dir=" + login.ProfileDir, "--no-first-run", "--no-default-browser-check"}
-	if options.NoSandbox {
-		args = append(args, "--no-sandbox")
+	plain, err := browser.LoginCommand(options.Executable, login.ProfileDir, site.StartURL())
+	if err != nil {
+		return err
 	}
-	plain := exec.CommandContext(ctx, options.Executable, append(args, site.StartURL())...)
-	plain.Cancel = func() error { return plain.Process.Signal(os.Interrupt) }
-	plain.WaitDelay = config.BrowserCloseTime
 	a.note("log in to %s in the window that opens, then close it", site.StartURL())
-	if output, err := plain.CombinedOutput(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the browser ended with an error: %w: %.500s", err, output)
+	if err := plain.Start(); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = plain.Process.Signal(os.Interrupt) })()
+	if err := plain.Wait(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the browser ended with an error: %w", err)
 	}
 	return ctx.Err()
 }

@@ -17,7 +17,6 @@ import (
 	"steward/activities/browser"
 	"steward/activities/checks"
 	"steward/activities/recovery/home"
-	"steward/cmd/steward/setup"
 	"steward/config"
 	"steward/config/sites"
 	"steward/worker"
@@ -144,14 +143,8 @@ func (a *app) browserOptions(b config.Browser, registry *sites.Registry) (browse
 	if err != nil {
 		return browser.Options{}, fmt.Errorf("browser %s: %w", b.Name, err)
 	}
-	executable := b.Executable
-	if executable == "" && b.Mode == config.Launch {
-		if executable = setup.Chromium(); executable == "" {
-			return browser.Options{}, fmt.Errorf("browser %s: no Chrome or Chromium is installed; `steward setup` gets one", b.Name)
-		}
-	}
 	return browser.Options{
-		Name: b.Name, Sites: registry, ProfileDir: b.ProfileDir, Executable: executable, CDPURL: b.CDPURL,
+		Name: b.Name, Sites: registry, ProfileDir: b.ProfileDir, Executable: b.Executable, CDPURL: b.CDPURL,
 		Headed: b.Headed.Resolve(site.Headed), NoSandbox: b.NoSandbox.Resolve(os.Geteuid() == 0), MaxTabs: b.MaxTabs,
 		Screenshots: b.Screenshots, SnapshotDir: filepath.Join(a.settings.DataDir, "browsers", b.Name, "snapshots"),
 		Log: a.log,

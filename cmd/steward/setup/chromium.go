@@ -6,61 +6,21 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/mxschmitt/playwright-go"
+
+	"steward/activities/browser"
 )
-
-// names are the executables that count as Chromium, the best first.
-var names = []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
-
-// Chromium is the path of the browser to start when none is configured: one that the system has installed, else the newest
-// that Playwright has. It is empty when there is none.
-func Chromium() string {
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return playwrightsChromium()
-}
-
-// playwrightsChromium is the newest build in Playwright's own folder.
-func playwrightsChromium() string {
-	folder := os.Getenv("PLAYWRIGHT_BROWSERS_PATH")
-	if folder == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return ""
-		}
-		folder = filepath.Join(cache, "ms-playwright")
-	}
-	newest, path := -1, ""
-	for _, layout := range []string{"chrome-linux/chrome", "chrome-linux64/chrome", "chrome-mac/Chromium.app/Contents/MacOS/Chromium"} {
-		found, err := filepath.Glob(filepath.Join(folder, "chromium-*", layout))
-		if err != nil {
-			continue
-		}
-		for _, candidate := range found {
-			build, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(candidate, folder), "/chromium-"), "/")
-			if n, err := strconv.Atoi(build); err == nil && n > newest {
-				newest, path = n, candidate
-			}
-		}
-	}
-	return path
-}
 
 func findChromium(ctx context.Context) Finding {
 	f := Finding{
 		Name: "Chromium",
 		Fix:  "apt-get install chromium as root, or install Chrome, or `steward setup` where cdn.playwright.dev can be reached",
 	}
-	path := Chromium()
-	if path == "" {
-		f.Detail = "none of " + strings.Join(names, ", ") + " is on the PATH, and Playwright has none"
+	path, err := browser.Executable("")
+	if err != nil {
+		f.Detail = err.Error()
 		return f
 	}
 	version, err := firstLine(exec.CommandContext(ctx, path, "--version"))

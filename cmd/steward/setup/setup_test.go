@@ -30,16 +30,3 @@ func TestOldNodeIsNotTaken(t *testing.T) {
 		require.Equal(t, ok, findNode(context.Background()).OK, version)
 	}
 }
-
-func TestNewestPlaywrightChromiumIsTaken(t *testing.T) {
-	folder := t.TempDir()
-	t.Setenv("PATH", t.TempDir())
-	t.Setenv("PLAYWRIGHT_BROWSERS_PATH", folder)
-	require.Empty(t, Chromium())
-	for _, build := range []string{"chromium-999", "chromium-1200", "chromium-1187"} {
-		path := filepath.Join(folder, build, "chrome-linux", "chrome")
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, nil, 0o700))
-	}
-	require.Equal(t, filepath.Join(folder, "chromium-1200", "chrome-linux", "chrome"), Chromium())
-}
