@@ -19,8 +19,9 @@ type ReleaseFailure struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Codes of ReleaseFailure that more than one activity uses.
+// Codes of ReleaseFailure that more than one activity uses. ReleaseFailed has no better one.
 const (
+	ReleaseFailed          = "failed"
 	ReleaseSourceMissing   = "source_missing"
 	ReleaseSourceChanged   = "source_changed"
 	ReleaseBuildFailed     = "build_failed"

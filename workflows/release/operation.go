@@ -16,8 +16,11 @@ import (
 // workerWait is how long an effect waits for the recovery process; after that the server itself proves that nobody began it.
 const workerWait = 10 * time.Minute
 
+// silence is how long an operation may be silent before its outcome is read instead.
+const silence = 30 * time.Second
+
 func effect(summary string, longest time.Duration) workflow.ActivityOptions {
-	return machine.Effect("", summary, machine.Times{ScheduleToStart: workerWait, StartToClose: longest, Heartbeat: heartbeat})
+	return machine.Effect("", summary, machine.Times{ScheduleToStart: workerWait, StartToClose: longest, Heartbeat: silence})
 }
 
 func cutover(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {
@@ -37,9 +40,13 @@ func operate(ctx workflow.Context, s policy.State, o workflow.ActivityOptions, a
 	if failure != nil {
 		return lost(id, *failure)
 	}
+	t := trouble(out.Failed)
+	if t.Code == activities.ReleaseFailed {
+		t.Code = "" // the policy has the better word for how an operation ended
+	}
 	return policy.OperationReturned{
 		Operation: id, Lane: out.Lane, Restored: out.Restored, OutageMillis: out.OutageMillis, Backup: out.Backup,
-		Database: out.Database, Receipt: out.Receipt, Trouble: trouble(out.Failed),
+		Database: out.Database, Receipt: out.Receipt, Trouble: t,
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 
 const (
 	admitTime = 10 * time.Minute
-	heartbeat = 30 * time.Second
+	// heartbeat is how long a read may be silent: so long an abort waits for one whose process is gone.
+	heartbeat = 15 * time.Second
 	// shortest is what a step gets when its deadline has come meanwhile.
 	shortest = time.Second
 )
@@ -78,7 +79,7 @@ func trouble(f *activities.ReleaseFailure) policy.Trouble {
 	}
 	t := policy.Trouble{Code: f.Code, Detail: f.Detail}
 	if t.Code == "" {
-		t.Code = "failed"
+		t.Code = activities.ReleaseFailed
 	}
 	return t
 }

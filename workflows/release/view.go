@@ -81,7 +81,7 @@ func (p *page) lane(name string, i evidence.Identity) {
 
 func (p *page) waits(w policy.Why) {
 	if w.End != nil {
-		p.line("\n**Ended:** %s %s", text(w.End.Code), text(w.End.Detail))
+		p.line("\n**Ended** at %s %s %s", w.End.At.UTC().Format(clock), text(w.End.Code), text(w.End.Detail))
 		for _, problem := range w.End.Problems {
 			p.line("- %s", text(problem))
 		}
@@ -126,7 +126,7 @@ func (p *page) soak(s policy.State) {
 	p.line("\n| known-good needs | |\n| --- | --- |")
 	p.line("| CPU use | %s, %d windows, %d off schedule |", mark(k.Performance), len(k.Windows), k.OffSchedule)
 	p.line("| soak until %s | %s |", k.Until.UTC().Format(clock), mark(k.Served))
-	p.line("| live proof | %s %s %s |", mark(k.Proof.Passed), text(k.Proof.WorkflowID), text(k.Proof.Status))
+	p.line("| live proof | %s |", strings.TrimSpace(mark(k.Proof.Passed)+" "+text(k.Proof.WorkflowID+" "+k.Proof.Status)))
 	p.line("| verification | %s |", mark(k.Verified))
 	p.line("| bundle | %s |", mark(k.Bundle != ""))
 }
