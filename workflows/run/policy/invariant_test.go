@@ -16,7 +16,6 @@ const maxState = 64 << 10
 
 // step checks what must hold of every single decision, whatever came before it.
 func step(t tester, old policy.State, e policy.Event, d policy.Decision) {
-	t.Helper()
 	if d.Verdict != kernel.Accept {
 		return
 	}
@@ -48,7 +47,6 @@ func step(t tester, old policy.State, e policy.Event, d policy.Decision) {
 
 // effectStep: an effect has one way from reserved to its outcome, and only a beginning sends.
 func effectStep(t tester, old policy.State, e policy.Event, next policy.State) {
-	t.Helper()
 	_, begins := e.(policy.ProviderDispatchStarted)
 	if next.Dispatches != old.Dispatches {
 		require.True(t, begins, "%s counted a dispatch", e.Name())
@@ -89,7 +87,6 @@ func effectStep(t tester, old policy.State, e policy.Event, next policy.State) {
 
 // roundStep: rounds and authority move only with a new round, or with an explicit authority recovery.
 func roundStep(t tester, old policy.State, e policy.Event, next policy.State) {
-	t.Helper()
 	opened := next.Effect.ID != old.Effect.ID && next.Effect.NewRound
 	_, rekeyed := e.(policy.AuthorityRecoveryRequested)
 	require.Equal(t, opened, next.Budgets.Rounds == old.Budgets.Rounds+1, "%s: rounds %d to %d", e.Name(), old.Budgets.Rounds, next.Budgets.Rounds)
@@ -100,7 +97,6 @@ func roundStep(t tester, old policy.State, e policy.Event, next policy.State) {
 
 // budgetStep: every counter moves by its own evidence alone.
 func budgetStep(t tester, old policy.State, e policy.Event, next policy.State) {
-	t.Helper()
 	committed := next.Completion.ID != old.Completion.ID && next.Completion.Action != "WAIT"
 	blocked := policy.BlockerClass("")
 	if old.Blocker != nil {
@@ -140,7 +136,6 @@ func budgetStep(t tester, old policy.State, e policy.Event, next policy.State) {
 
 // completionStep: an effect that was applied is completed at most once, and a completion is never changed.
 func completionStep(t tester, old policy.State, e policy.Event, next policy.State) {
-	t.Helper()
 	if next.Completion.ID != old.Completion.ID {
 		require.Equal(t, old.Effect.ID, next.Completion.Effect)
 		require.NotEqual(t, old.Effect.ID, old.Completion.Effect, "%s completed an effect again", e.Name())
@@ -174,7 +169,6 @@ var exits = map[policy.BlockerClass][]string{
 }
 
 func blockerStep(t tester, old policy.State, e policy.Event, next policy.State) {
-	t.Helper()
 	if old.Blocker == nil || next.Terminal() || next.Blocker != nil && next.Blocker.ID == old.Blocker.ID {
 		return
 	}

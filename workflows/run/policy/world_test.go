@@ -207,30 +207,27 @@ func (x *world) person() {
 }
 
 // expected is the message that an idle obligation names.
-func (x *world) expected(o kernel.Obligation) policy.Event {
+func (w *walk) expected(o kernel.Obligation) policy.Event {
 	switch {
 	case strings.HasPrefix(o.Summary, "the outcome"):
-		return x.sent()
+		return w.succeeded()
 	case o.Summary == "resume":
-		return x.resume("")
+		return w.resume("")
 	case strings.HasPrefix(o.Summary, "resume, answering "):
-		e := x.resume(strings.Fields(o.Summary)[2])
+		e := w.resume(strings.Fields(o.Summary)[2])
 		e.Note = "please go on"
 		return e
 	case o.Summary == "approve or decline":
-		if x.chance(50, "approve") {
-			return policy.ApprovalGiven{Completion: x.s.Completion.ID, Operator: "ann", Reason: "good"}
-		}
-		return policy.ApprovalDeclined{Completion: x.s.Completion.ID, Operator: "ann", Reason: "bad"}
+		return policy.ApprovalGiven{Completion: w.s.Completion.ID, Operator: "ann", Reason: "good"}
 	case o.Summary == "an occurrence":
-		x.n++
-		return policy.OccurrenceRequested{OccurrenceID: fmt.Sprintf("o%d", x.n), Operator: "cron"}
+		w.n++
+		return policy.OccurrenceRequested{OccurrenceID: fmt.Sprintf("o%d", w.n), Operator: "cron"}
 	case o.Summary == "recover":
-		return recoverEvent(x.walk)
+		return recoverEvent(w)
 	case o.Summary == "stop":
-		return stopEvent(x.walk)
+		return stopEvent(w)
 	}
-	require.Fail(x, "nobody knows how to answer "+o.Summary)
+	require.Fail(w, "nobody knows how to answer "+o.Summary)
 	return nil
 }
 
@@ -251,6 +248,7 @@ func (x *world) messages() []policy.Event {
 		policy.SemanticDispositionSubmitted{EffectID: x.s.Effect.ID, Receipt: x.statement(), AnswerDigest: "early"},
 		policy.OccurrenceRequested{OccurrenceID: pick(x, "occurrence", "o1", "o2")},
 		policy.ApprovalGiven{Completion: x.s.Completion.ID, Operator: "ann", Reason: "good"},
+		policy.ApprovalDeclined{Completion: x.s.Completion.ID, Operator: "ann", Reason: "bad"},
 		policy.SemanticStateChanged{Operator: "ann", Note: "changed"}, policy.StalledRoundObserved{},
 		policy.ControllerClaimObserved{EffectID: x.s.Effect.ID, At: x.at},
 	}
