@@ -111,11 +111,12 @@ func (r *Recovery) awaitServing(ctx context.Context, release Release, epoch uint
 		}
 		receipt, err := r.check(ctx, release, "ready", s.Ready)
 		if err == nil && receipt.Outcome == evidence.Passed {
-			// What answered has to be what was started: a foreign listener could have.
-			return r.owned(ctx, release, epoch)
+			if err = r.answers(ctx, release); err == nil {
+				return r.owned(ctx, release, epoch)
+			}
 		}
-		if err == nil {
-			last = receipt.Line
+		if last = receipt.Line; err != nil {
+			last = err.Error()
 		}
 		select {
 		case <-ctx.Done():
@@ -123,6 +124,19 @@ func (r *Recovery) awaitServing(ctx context.Context, release Release, epoch uint
 		case <-time.After(pollEvery):
 		}
 	}
+}
+
+// answers proves that what answers on the port of a lane is its service: a foreign listener could answer as well.
+func (r *Recovery) answers(ctx context.Context, release Release) error {
+	s := release.Service
+	if s.Port == 0 {
+		return nil
+	}
+	own, err := r.provider(s).Listens(ctx, s.Label, s.Port)
+	if err == nil && !own {
+		err = fmt.Errorf("somebody else listens on port %d", s.Port)
+	}
+	return err
 }
 
 // owned proves that exactly this release owns the service and its home with the epoch.
@@ -173,7 +187,7 @@ func (r *Recovery) serves(ctx context.Context, release Release) bool {
 		return false
 	}
 	receipt, err := r.check(ctx, release, "ready", release.Service.Ready)
-	return err == nil && receipt.Outcome == evidence.Passed && r.owned(ctx, release, now.Epoch) == nil
+	return err == nil && receipt.Outcome == evidence.Passed && r.answers(ctx, release) == nil && r.owned(ctx, release, now.Epoch) == nil
 }
 
 // bringUp makes exactly this release serve: it is left alone when it does, and started otherwise, at most Tries times. Whatever

@@ -43,6 +43,9 @@ func members(leader home.Process) []int {
 // holders cannot be found here; a process that left the group keeps the service from being proven stopped.
 func holders(string) []int { return nil }
 
+// listens cannot be asked here; readiness and the identity of the process have to do.
+func listens([]int, int) bool { return true }
+
 // CPU cannot be measured here.
 func CPU(home.Process) (time.Duration, error) {
 	return 0, errors.New("the processor time of a service can only be measured on Linux")

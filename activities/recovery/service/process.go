@@ -106,6 +106,11 @@ func (p Process) Observe(_ context.Context, label string) (Status, error) {
 	return places(p.Dir).observe(label)
 }
 
+// Listens implements Provider.
+func (p Process) Listens(_ context.Context, label string, port int) (bool, error) {
+	return places(p.Dir).listens(label, port)
+}
+
 func openLog(path string) (*os.File, error) {
 	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
 		return nil, err

@@ -62,6 +62,8 @@ type Provider interface {
 	Stop(ctx context.Context, label string, grace time.Duration) error
 	// Observe never changes anything.
 	Observe(ctx context.Context, label string) (Status, error)
+	// Listens tells whether the service itself takes connections on a TCP port: somebody else might.
+	Listens(ctx context.Context, label string, port int) (bool, error)
 }
 
 // ErrOwned is wrapped when a start meets a service that runs.
@@ -114,6 +116,15 @@ func (p places) observe(label string) (Status, error) {
 		status.Running, status.Leftover = true, true
 	}
 	return status, nil
+}
+
+// listens tells whether a process of the service takes connections on a port.
+func (p places) listens(label string, port int) (bool, error) {
+	status, err := p.observe(label)
+	if err != nil || !status.Running {
+		return false, err
+	}
+	return listens(append(members(status.Process), holders(p.lock(label))...), port), nil
 }
 
 // isLocked tells whether a process holds the lock of a file.

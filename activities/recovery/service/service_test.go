@@ -176,6 +176,20 @@ func TestListenerProof(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
+	f := newFixture(t)
+	if _, err := f.Start(t.Context(), f.spec("exec sleep 600", 1)); err != nil {
+		t.Fatal(err)
+	}
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal(l.Addr())
+	}
+	if own, err := f.Listens(t.Context(), "svc", tcp.Port); err != nil || own {
+		t.Errorf("a foreign listener counts as the service's: %v", err)
+	}
+	if !listens([]int{os.Getpid()}, tcp.Port) {
+		t.Error("the own listener is not found")
+	}
 	if err := ListenerFree(t.Context(), address); err == nil {
 		t.Error("a taken address counts as free")
 	}

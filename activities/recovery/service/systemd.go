@@ -116,6 +116,11 @@ func (s Systemd) Observe(_ context.Context, label string) (Status, error) {
 	return places(s.Dir).observe(label)
 }
 
+// Listens implements Provider.
+func (s Systemd) Listens(_ context.Context, label string, port int) (bool, error) {
+	return places(s.Dir).listens(label, port)
+}
+
 func (s Systemd) systemctl(ctx context.Context, args ...string) error {
 	if s.Systemctl != nil {
 		return s.Systemctl(ctx, args...)
