@@ -24,8 +24,6 @@ type AdmitResult struct {
 	// Goal is the start input with every default filled in.
 	Goal goal.Goal      `json:"goal,omitzero"`
 	Site goal.SiteFacts `json:"site,omitzero"`
-	// Totals are the counts that evidence files showed at the start, by check name: what `total` must not fall below.
-	Totals map[string]int64 `json:"totals,omitempty"`
 	// Lineage is what the last run of the same workflow id left behind; nil when there was none.
 	Lineage *Lineage `json:"lineage,omitempty"`
 	// LineageError says why a lineage that exists could not be read; Lineage then is nil.

@@ -41,7 +41,7 @@ func admit(ctx workflow.Context, input json.RawMessage) policy.Event {
 	for _, p := range out.Problems {
 		start.Problems = append(start.Problems, p.String())
 	}
-	start.Goal, start.Site, start.Totals, start.LineageError = &out.Goal, &out.Site, out.Totals, out.LineageError
+	start.Goal, start.Site, start.LineageError = &out.Goal, &out.Site, out.LineageError
 	if l := out.Lineage; l != nil {
 		start.Lineage = &policy.Lineage{RunID: l.RunID, Closed: l.Closed, State: &policy.State{}}
 		if err := json.Unmarshal(l.State, start.Lineage.State); err != nil {
