@@ -11,6 +11,9 @@ import (
 // MaxBytes is the largest start input: it becomes part of the state that every continue-as-new carries.
 const MaxBytes = 128 << 10
 
+// listedChecks is how many checks are looked at one by one: beyond, their number is the problem to tell.
+const listedChecks = 32
+
 // Decode reads a start input and checks it against everything that can be known without I/O. All problems are returned at
 // once, in the order of the input and then of the schema; the goal is usable only when there are none. It fills no defaults:
 // what is absent stays absent, so that a later start can be told from one that sets a value.
@@ -34,7 +37,7 @@ func (g Goal) Validate() []strict.Problem {
 		add("completion.checks", "is empty; give at least one check, or set completion.operator_approval to true")
 	}
 	names := map[string]bool{}
-	for i, c := range g.Completion.Checks {
+	for i, c := range g.Completion.Checks[:min(len(g.Completion.Checks), listedChecks)] {
 		path := fmt.Sprintf("completion.checks[%d]", i)
 		if c.Name != "" && names[c.Name] {
 			add(path+".name", "%q is used twice; give every check its own name", c.Name)
