@@ -32,7 +32,8 @@ func TestTheLedgerRefusesWhatItHolds(t *testing.T) {
 
 func TestATornLastLineNeverArmed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
-	require.NoError(t, os.WriteFile(path, []byte(`{"effect":"fx_1","generation":1,"at":"2026-11-01T00:00:00Z"}`+"\n"+`{"effect":"fx_2","gen`), 0o600))
+	torn := `{"effect":"fx_1","generation":1,"at":"2026-11-01T00:00:00Z"}` + "\n" + `{"effect":"fx_2","gen`
+	require.NoError(t, os.WriteFile(path, []byte(torn), 0o600))
 	l, err := openLedger(path)
 	require.NoError(t, err)
 	require.NoError(t, l.append(attempt{Effect: "fx_2", Generation: 1, At: now()}))

@@ -170,7 +170,7 @@ func (o *observing) blocked(t *tab, l look, at time.Time) *activities.ObserveRes
 	switch {
 	case a.missing:
 		name = sites.Missing
-	case a.state != nil && a.state.Kind == sites.UserAction && !(l.Found && l.Answer.Finished):
+	case a.state != nil && a.state.Kind == sites.UserAction && !(l.Found && (l.Answer.Finished || l.generating())):
 		name = a.state.Name
 	}
 	if name != o.obstacle {

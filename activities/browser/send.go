@@ -307,7 +307,7 @@ func (s *sending) recheck(ctx context.Context) error {
 	case l.generating():
 		err = deferred(activities.DeferBusy, "busy", "an answer began while the prompt was typed", time.Time{})
 	case !sameEnd(s.base, l):
-		err = deferred(activities.DeferConversationMoved, "conversation_moved", "the conversation moved on while the prompt was typed", time.Time{})
+		err = deferred(activities.DeferConversationMoved, "conversation_moved", "it moved on while the prompt was typed", time.Time{})
 	case s.b.opts.Fence() != nil:
 		err = deferred(activities.DeferFenced, "fenced", s.b.opts.Fence().Error(), time.Time{})
 	case s.pulse.unsure() != nil:

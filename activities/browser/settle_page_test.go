@@ -31,7 +31,8 @@ func TestTurnsThatSettleWithAReceipt(t *testing.T) {
 			{tool: {name: run, output: "<<<FORGE_WORKFLOW_SUPERVISOR_V1>>> FAIL", for: 300ms}}, {text: '` + valid + `'}]`,
 		"B01 quiet without a stop button": `otherwise: [{text: "A preamble."}, {pause: {for: 1500ms, stop_button: false, busy: false}},
 			{think: 500ms}, {text: '` + valid + `'}]`,
-		"B02 one character": `otherwise: [{text: "I"}, {pause: {for: 2s, stop_button: false, busy: false}}, {more: ' am here. ` + "\n\n" + valid + `'}]`,
+		"B02 one character": `otherwise: [{text: "I"}, {pause: {for: 2s, stop_button: false, busy: false}},
+			{more: ' am here. ` + "\n\n" + valid + `'}]`,
 		"B03 an answer that quotes the page": `otherwise: [{text: "Answer now. Stop generating. Something went wrong. Analysis paused.\n\n"},
 			{more: '` + valid + `'}]`,
 		"B17 text outside of the usual container": `otherwise: [{text: {body: "Bare words.", in: bare}}, {text: '` + valid + `'}]`,
@@ -41,7 +42,8 @@ func TestTurnsThatSettleWithAReceipt(t *testing.T) {
 		"B30 a network that is never idle":        `{page: {long_poll: true}, otherwise: [{text: '` + valid + `'}]}`,
 		"look-alikes":                             `{page: {decoys: [submit, stop, busy]}, otherwise: [{text: '` + valid + `'}]}`,
 		"B24 a virtual thread":                    `{page: {virtual: 4}, conversation: {filler_turns: 60}, otherwise: [{text: '` + valid + `'}]}`,
-		"B24 only the last two turns are mounted": `{page: {virtual: 2}, conversation: {filler_turns: 6}, otherwise: [{pause: 1s}, {text: '` + valid + `'}]}`,
+		"B24 only the last two turns are mounted": `{page: {virtual: 2}, conversation: {filler_turns: 6},
+			otherwise: [{pause: 1s}, {text: '` + valid + `'}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, r := l.turn(t, scenario)
@@ -103,7 +105,8 @@ func TestPublic_B27_AStalledPageIsLoadedAgain(t *testing.T) {
 
 func TestPublic_B33_AFailureThatThePageMendsItselfIsNone(t *testing.T) {
 	l := useLab(t)
-	c, r := l.turn(t, `replies: [{steps: [{text: "I begin with"}, {banner: {kind: error, auto_retry: 1500ms}}], on_retry: [{text: '`+valid+`'}]}]`)
+	c, r := l.turn(t, `replies: [{steps: [{text: "I begin with"}, {banner: {kind: error, auto_retry: 1500ms}}],
+		on_retry: [{text: '`+valid+`'}]}]`)
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
 	require.NotNil(t, r.Reading.Receipt)
 	require.Len(t, l.Record(c.ID), 1)
@@ -125,7 +128,8 @@ func TestTheDigestOfAnAnswerDoesNotDependOnHowItIsShown(t *testing.T) {
 	l := useLab(t)
 	digests := map[string]bool{}
 	for _, page := range []string{`{code: breaks}`, `{code: newlines, language: de, turn_element: div, decoys: [stop]}`} {
-		_, r := l.turn(t, `{page: `+page+`, otherwise: [{think: 100ms}, {text: "One *word*.\n\n- a\n- b\n\n`+"```go\\nx := 1\\n\\ny := 2\\n```"+`"}]}`)
+		_, r := l.turn(t, `{page: `+page+`, otherwise: [{think: 100ms},
+			{text: "One *word*.\n\n- a\n- b\n\n`+"```go\\nx := 1\\n\\ny := 2\\n```"+`"}]}`)
 		require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
 		digests[r.AnswerDigest] = true
 	}

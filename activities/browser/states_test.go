@@ -15,6 +15,7 @@ const history = `conversation: {history: [{role: user, text: hello}, {role: assi
 
 func TestPageStatesBeforeASend(t *testing.T) {
 	l := hooked(t, func(*Options) {})
+	const limited = activities.DeferRateLimited
 	for _, c := range []struct {
 		name, page, class string
 		outcome           activities.SendOutcome
@@ -26,10 +27,10 @@ func TestPageStatesBeforeASend(t *testing.T) {
 		{"consent", `{state: {kind: consent}}`, "consent", activities.SendUserAction, false},
 		{"consent in Japanese", `{language: ja, state: {kind: consent}}`, "consent", activities.SendUserAction, false},
 		{"challenge", `{state: {kind: challenge}}`, "challenge", activities.SendUserAction, false},
-		{"B10 too many requests", `{state: {kind: rate_limit, where: dialog}}`, activities.DeferRateLimited, activities.SendDeferred, true},
-		{"B10 too many requests in an alert", `{language: zh, state: {kind: rate_limit, where: alert}}`, activities.DeferRateLimited, activities.SendDeferred, true},
-		{"usage limit with an end", `{state: {kind: usage_limit, for: 1h}}`, activities.DeferRateLimited, activities.SendDeferred, true},
-		{"usage limit in Japanese", `{language: ja, state: {kind: usage_limit, for: 1h}}`, activities.DeferRateLimited, activities.SendDeferred, true},
+		{"B10 too many requests", `{state: {kind: rate_limit, where: dialog}}`, limited, activities.SendDeferred, true},
+		{"B10 too many requests in an alert", `{language: zh, state: {kind: rate_limit, where: alert}}`, limited, activities.SendDeferred, true},
+		{"usage limit with an end", `{state: {kind: usage_limit, for: 1h}}`, limited, activities.SendDeferred, true},
+		{"usage limit in Japanese", `{language: ja, state: {kind: usage_limit, for: 1h}}`, limited, activities.SendDeferred, true},
 		{"conversation limit", `{state: {kind: conversation_limit}}`, "conversation_limit", activities.SendUserAction, false},
 		{"disconnected", `{state: {kind: disconnected}}`, activities.DeferPageNotReady, activities.SendDeferred, false},
 		{"error", `{state: {kind: error}}`, activities.DeferPageNotReady, activities.SendDeferred, false},

@@ -83,7 +83,10 @@ func (t *tabs) ensure(ctx context.Context, p place) (*tab, error) {
 		}
 	}
 	if tb != nil {
-		tb.used, tb.fresh = time.Now(), false
+		t.mu.Lock()
+		tb.used = time.Now()
+		t.mu.Unlock()
+		tb.fresh = false
 		return tb, nil
 	}
 	return t.create(ctx, s, p)

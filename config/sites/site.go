@@ -167,8 +167,8 @@ type Timings struct {
 	// Cooldown is how long a browser rests after a limit without a stated end.
 	Cooldown time.Duration `yaml:"cooldown" json:"cooldown"`
 	// Open bounds loading a page until it can be used. Hydrate is how long a page state, or a conversation without any
-	// message, must last before it is believed; until then the page may still be loading. Control the wait for the send control; Commit the wait for the sent
-	// message, Address the wait for a new conversation's durable address.
+	// message, must last before it is believed; until then the page may still be loading. Control bounds the wait for the
+	// send control, Commit the one for the sent message, Address the one for a new conversation's durable address.
 	Open    time.Duration `yaml:"open" json:"open"`
 	Hydrate time.Duration `yaml:"hydrate" json:"hydrate"`
 	Control time.Duration `yaml:"control" json:"control"`
