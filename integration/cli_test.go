@@ -89,7 +89,7 @@ func TestARefusedStartListsEveryProblem(t *testing.T) {
 		objective[i] = 'x'
 	}
 	data, err := json.Marshal(map[string]any{
-		"objective": "\x07" + string(objective), "objektive": "typo",
+		"objective": string(objective), "objektive": "typo", "outcome": "a bell \x07",
 		"target":       map[string]any{"site": "chatlab", "conversation_url": "https://evil.example/c/6710a2f4-8d1c-8000-9c55-0d2f6c1f2b9e"},
 		"completion":   map[string]any{"checks": checks},
 		"continuation": map[string]any{"max_rounds": "fifty"},

@@ -3,6 +3,7 @@ package goal
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"steward/workflows/machine/strict"
@@ -90,15 +91,16 @@ func exactlyOne(add func(path, format string, args ...any), path string, keys []
 
 // list joins words like "a, b and c".
 func list(words []string) string {
-	text := words[0]
+	var text strings.Builder
+	text.WriteString(words[0])
 	for i, word := range words[1:] {
 		if i == len(words)-2 {
-			text += " and " + word
+			text.WriteString(" and " + word)
 		} else {
-			text += ", " + word
+			text.WriteString(", " + word)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Timeout is the longest time that all checks together may take, one after the other, with time for reading files and

@@ -159,7 +159,7 @@ func TestDecode_reports_every_problem(t *testing.T) {
 			with(t, "completion.checks", make([]struct{}, 33)),
 			func() []p {
 				found := chars("completion.checks", "has 33 entries; at most 32 are allowed")
-				for i := range 33 {
+				for i := range 32 {
 					path := "completion.checks[" + itoa(i) + "]"
 					found = append(found, at(path, "needs exactly one of command, file and http; 0 are given"))
 				}
