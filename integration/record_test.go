@@ -63,14 +63,16 @@ replies:
 	}},
 	{name: "unknown_found_by_its_marker", scenario: oneTurn, fault: fault{"clicked", syscall.SIGKILL}, play: restarted},
 	{name: "lost_before_arming_and_sent_again", scenario: oneTurn, fault: fault{"before_arm", syscall.SIGKILL}, play: restarted},
-	{name: "unknown_blocked_then_not_applied", scenario: oneTurn, fault: fault{"armed", syscall.SIGKILL},
+	{
+		name: "unknown_blocked_then_not_applied", scenario: oneTurn, fault: fault{"armed", syscall.SIGKILL},
 		play: func(t *testing.T, s *stack, p *browserProcess, _, id string) {
 			restarted(t, s, p, "", id)
 			state := s.until(t, id, "blocked", func(st policy.State) bool { return st.Blocker != nil })
 			s.update(t, id, "not_applied", map[string]any{
 				"effect_id": state.Effect.ID, "generation": 1, "operator": "me", "reason": "I looked",
 			})
-		}},
+		},
+	},
 	{name: "continued_as_new", scenario: `
 replies:
   - - text: '{{receipt "CONTINUE" "one" "more to do"}}'

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -62,8 +63,8 @@ func stopShared() {
 }
 
 func (s *stack) close() {
-	for i := len(s.stop) - 1; i >= 0; i-- {
-		s.stop[i]()
+	for _, v := range slices.Backward(s.stop) {
+		v()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,10 +118,8 @@ func (l *look) state(site *sites.Site, kinds ...string) (*sites.State, string) {
 			if state.Name != seen.State {
 				continue
 			}
-			for _, kind := range kinds {
-				if state.Kind == kind {
-					return state, seen.Text
-				}
+			if slices.Contains(kinds, state.Kind) {
+				return state, seen.Text
 			}
 		}
 	}

@@ -58,8 +58,11 @@ func TestTheSettleRule(t *testing.T) {
 		},
 		"two looks far apart are not enough": {{0, done("a"), stageLikely}, {5 * s, done("a"), stageLikely}},
 		"a change begins anew": {
-			{0, done("a"), stageLikely}, {600 * msec, done("a"), stageLikely}, {1200 * msec, done("ab"), stageLikely},
-			{1800 * msec, done("ab"), stageLikely}, {2400 * msec, done("ab"), stageFinished},
+			{0, done("a"), stageLikely},
+			{600 * msec, done("a"), stageLikely},
+			{1200 * msec, done("ab"), stageLikely},
+			{1800 * msec, done("ab"), stageLikely},
+			{2400 * msec, done("ab"), stageFinished},
 		},
 		"a stop control, or a busy turn, is not finished": {
 			{0, stop, stageOpen}, {s, stop, stageOpen}, {2 * s, stop, stageOpen}, {3 * s, busy, stageOpen}, {9 * s, busy, stageOpen},
@@ -68,8 +71,12 @@ func TestTheSettleRule(t *testing.T) {
 			{0, quiet, stageOpen}, {29 * s, quiet, stageOpen}, {30 * s, quiet, stageStuck}, {31 * s, quiet, stageDrift},
 		},
 		"no answer at all is never drift, but loaded again, ever less often": {
-			{0, nothing, stageOpen}, {59 * s, nothing, stageOpen}, {60 * s, nothing, stageStuck}, {61 * s, nothing, stageOpen},
-			{119 * s, nothing, stageOpen}, {120 * s, nothing, stageStuck},
+			{0, nothing, stageOpen},
+			{59 * s, nothing, stageOpen},
+			{60 * s, nothing, stageStuck},
+			{61 * s, nothing, stageOpen},
+			{119 * s, nothing, stageOpen},
+			{120 * s, nothing, stageStuck},
 		},
 		"a failure must last": {
 			{0, failed, stageLikely}, {2 * s, failed, stageLikely}, {5200 * msec, failed, stageFailed},
@@ -78,7 +85,10 @@ func TestTheSettleRule(t *testing.T) {
 			{0, failed, stageLikely}, {2 * s, failed, stageLikely}, {3 * s, busy, stageOpen}, {4 * s, done("b"), stageLikely},
 		},
 		"somebody else's turn is waited for": {
-			{0, foreignBusy, stageOpen}, {4 * s, foreignBusy, stageOpen}, {5 * s, foreign, stageLikely}, {6 * s, foreign, stageLikely},
+			{0, foreignBusy, stageOpen},
+			{4 * s, foreignBusy, stageOpen},
+			{5 * s, foreign, stageLikely},
+			{6 * s, foreign, stageLikely},
 			{10200 * msec, foreign, stageMoved},
 		},
 		"our finished turn settles whatever follows it": {

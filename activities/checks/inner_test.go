@@ -59,7 +59,7 @@ func TestOutput_keeps_the_beginning_and_the_end(t *testing.T) {
 		var all []byte
 		var o output
 		for _, size := range rapid.SliceOfN(rapid.IntRange(0, 700<<10), 0, 6).Draw(t, "sizes") {
-			part := bytes.Repeat([]byte(fmt.Sprintf("%d,", len(all))), size/4)
+			part := bytes.Repeat(fmt.Appendf(nil, "%d,", len(all)), size/4)
 			if n, err := o.Write(part); n != len(part) || err != nil {
 				t.Fatalf("wrote %d of %d: %v", n, len(part), err)
 			}

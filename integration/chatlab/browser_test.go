@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,8 @@ var browser playwright.Browser
 // TestMain starts one browser for all tests of the page, unless the tests are short.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		for _, argument := range os.Args {
-			if argument == "-test.short=true" {
-				return m.Run()
-			}
+		if slices.Contains(os.Args, "-test.short=true") {
+			return m.Run()
 		}
 		stop, err := startBrowser()
 		if err != nil {

@@ -198,8 +198,8 @@ func (s *Server) Edit(id, text string) error {
 		if c.playing != nil {
 			c.playing.cancel(errStopped)
 		}
-		for i := len(c.turns) - 1; i >= 0; i-- {
-			t := c.turns[i]
+		for _, v := range slices.Backward(c.turns) {
+			t := v
 			c.remove(t)
 			if t.Role == roleUser {
 				break

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/websocket"
@@ -140,8 +141,8 @@ func (s *Server) fill(b *boot, c *chat) {
 	}
 	b.Page = c.scenario.Page
 	b.HydrateMS, b.SendMS = s.scaled(b.Page.HydrateAfter).Milliseconds(), s.scaled(b.Page.SendAfter).Milliseconds()
-	for i := len(s.order) - 1; i >= 0; i-- {
-		other := s.order[i]
+	for _, v := range slices.Backward(s.order) {
+		other := v
 		entry := link{other.path(), other.title}
 		if len(b.Sidebar) < 30 {
 			b.Sidebar = append(b.Sidebar, entry)

@@ -35,8 +35,8 @@ func shorthand(n *yaml.Node, field, whole any) error {
 
 func keysOf(t reflect.Type) []string {
 	var keys []string
-	for i := range t.NumField() {
-		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "-" && key != "" {
+	for field := range t.Fields() {
+		if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key != "-" && key != "" {
 			keys = append(keys, key)
 		}
 	}

@@ -20,8 +20,10 @@ import (
 )
 
 func TestOptionsAreRefusedWithEveryProblem(t *testing.T) {
-	_, err := Options{Host: "0.0.0.0", Port: 70000, UIPort: -2, Namespace: "temporal-system",
-		SearchAttributes: map[string]enumspb.IndexedValueType{"WorkflowId": enumspb.INDEXED_VALUE_TYPE_KEYWORD}}.complete()
+	_, err := Options{
+		Host: "0.0.0.0", Port: 70000, UIPort: -2, Namespace: "temporal-system",
+		SearchAttributes: map[string]enumspb.IndexedValueType{"WorkflowId": enumspb.INDEXED_VALUE_TYPE_KEYWORD},
+	}.complete()
 	for _, problem := range []string{
 		"data folder: missing", `host "0.0.0.0": not a loopback address`, "port 70000", "UI port -2",
 		`namespace "temporal-system"`, `search attribute "WorkflowId"`,

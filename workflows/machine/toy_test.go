@@ -32,7 +32,7 @@ type toy struct {
 }
 
 type (
-	event    interface{}
+	event    any
 	admitted struct{}
 	begun    struct{ Suspect bool }
 	sent     struct {

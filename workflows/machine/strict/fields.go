@@ -3,6 +3,7 @@ package strict
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -44,10 +45,8 @@ func (f field) beats(other field) bool {
 }
 
 func collect(t reflect.Type, index []int, inside []reflect.Type) []field {
-	for _, outer := range inside {
-		if outer == t {
-			return nil
-		}
+	if slices.Contains(inside, t) {
+		return nil
 	}
 	inside = append(inside[:len(inside):len(inside)], t)
 	var all []field

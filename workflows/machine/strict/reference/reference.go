@@ -27,8 +27,8 @@ func (w *Writer) Section(title, path string, t reflect.Type) {
 		t    reflect.Type
 	}
 	var inner []nested
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
+		f := f
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		of, suffix := f.Type, ""
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
