@@ -150,7 +150,7 @@ func (v *viewer) look(g glance) {
 
 // turns shows the turns that ended since the last look. The ledger is bounded; what it dropped meanwhile is not shown.
 func (v *viewer) turns(state policy.State, all bool) {
-	ledger := state.Ledger
+	ledger := state.Chain()
 	next := 1 + slices.IndexFunc(ledger, func(t policy.LedgerTurn) bool { return t.Effect == v.last })
 	for i := next; i < len(ledger); i++ {
 		open := i == len(ledger)-1 && ledger[i].Committed.IsZero()

@@ -50,7 +50,7 @@ func spec(o Options, input json.RawMessage) machine.Spec[policy.State, policy.Ev
 		},
 		Messages: messages,
 		Queries: map[string]func(policy.State, machine.Book) any{
-			workflows.QueryLedger: func(s policy.State, _ machine.Book) any { return s.Ledger },
+			workflows.QueryLedger: func(s policy.State, _ machine.Book) any { return s.Chain() },
 			workflows.QueryWhy:    func(s policy.State, _ machine.Book) any { return s.Explain() },
 			workflows.QueryProof:  func(s policy.State, _ machine.Book) any { return s.Proof() },
 		},

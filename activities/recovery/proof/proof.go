@@ -114,7 +114,7 @@ func (p Proof) look(ctx context.Context, id string) (Seen, error) {
 	if err := value.Get(&state); err != nil {
 		return seen, err
 	}
-	seen.Status, seen.Turns = string(state.Shown()), Turns(state.Ledger)
+	seen.Status, seen.Turns = string(state.Shown()), Turns(state.Chain())
 	if state.Goal != nil && state.Goal.Continuation.MinInterval != nil {
 		seen.MinInterval = state.Goal.Continuation.MinInterval.Std()
 	}

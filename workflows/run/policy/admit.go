@@ -45,7 +45,6 @@ func (d *draft) admit(s Start) verdict {
 func (d *draft) enroll() {
 	d.Effect = d.rendered(d.reserve(KindEnrollment, "", ""))
 	d.enter(Dispatching, StageDispatching)
-	d.openLedger()
 }
 
 // dropInherited ends the business of an earlier start; this one begins with its own enrollment.

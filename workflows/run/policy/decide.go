@@ -28,8 +28,6 @@ type draft struct {
 	State
 	at     time.Time
 	caller string
-	// ownLedger: the ledger is this draft's own copy.
-	ownLedger bool
 }
 
 type verdict struct {

@@ -77,15 +77,13 @@ func (d *draft) started(e ProviderDispatchStarted) verdict {
 	case !d.Effect.NotBefore.IsZero():
 		return reject(CodeNotDue)
 	}
-	d.Effect.BegunAt = d.at
 	if e.Suspect || d.Doubted {
 		d.Doubted = false
 		d.doubt(Attempt{Generation: e.Generation, At: d.at, Code: codeReset}, 0)
 		return acceptAs(codeReset)
 	}
-	d.Effect.State = EffectDispatching
+	d.Effect.State, d.Effect.BegunAt = EffectDispatching, d.at
 	d.Dispatches++
-	d.note(func(t *LedgerTurn) { t.Dispatched, t.Generation = d.at, e.Generation })
 	return accepted
 }
 
@@ -122,9 +120,6 @@ func (d *draft) applied(a Attempted, at time.Time, messageID string) {
 	d.Turns++
 	d.Turn = Turn{Look: 1}
 	d.enter(Dispatched, StageConfirmed)
-	d.note(func(t *LedgerTurn) {
-		t.Applied, t.Generation, t.Release, t.Incarnation = at, a.Generation, a.Worker.Release, a.Worker.Incarnation
-	})
 }
 
 func (d *draft) failed(e ProviderDispatchFailed) verdict {
@@ -270,11 +265,11 @@ func (d *draft) userAction(e ProviderUserActionRequired) verdict {
 
 // replace retires an effect that was never armed (or was superseded) for a new one of the same round.
 func (d *draft) replace(kind EffectKind) {
+	d.closeTurn()
 	old := d.Effect
 	next := d.reserve(kind, old.Source, old.SourceAnswer)
 	next.Failed, next.Note, next.Protocol = old.Failed, old.Note, old.Protocol
 	d.Effect = d.rendered(next)
-	d.openLedger()
 }
 
 func (d *draft) attempt(a Attempt) {

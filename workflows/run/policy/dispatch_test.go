@@ -117,7 +117,7 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 				w.is(policy.Dispatched, policy.OweObserve)
 				require.Equal(w, policy.StageConfirmed, w.s.Stage)
 				require.Equal(w, []any{1, 1}, []any{w.s.Turns, w.s.Dispatches})
-				last := w.s.Ledger[len(w.s.Ledger)-1]
+				last := w.s.Chain()[0]
 				require.Equal(w, []any{"r1", int64(3), w.at}, []any{last.Release, last.Incarnation, last.Applied})
 				require.Equal(w, policy.EffectApplied, w.s.Effect.Attempts[0].Outcome)
 			},
@@ -130,7 +130,7 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 			name: "a late success of an earlier effect is a duplicate", verdict: kernel.NoOp, code: policy.CodeDuplicate,
 			given: func(w *walk) { w.round() },
 			event: func(w *walk) policy.Event {
-				return policy.ProviderDispatchSucceeded{Attempted: policy.Attempted{EffectID: w.s.Ledger[0].Effect, Generation: 1}}
+				return policy.ProviderDispatchSucceeded{Attempted: policy.Attempted{EffectID: w.s.Chain()[0].Effect, Generation: 1}}
 			},
 		},
 		{

@@ -14,7 +14,7 @@ func misaddressed(w *walk) []policy.Event {
 	present := w.tried()
 	for _, wrong := range []func(a *policy.Attempted){
 		func(a *policy.Attempted) { a.EffectID = "fx_other" },
-		func(a *policy.Attempted) { a.EffectID = w.s.Ledger[0].Effect + "" },
+		func(a *policy.Attempted) { a.EffectID = w.s.Chain()[0].Effect },
 		func(a *policy.Attempted) { a.Generation-- },
 		func(a *policy.Attempted) { a.Generation++ },
 		func(a *policy.Attempted) { a.Attempt-- },
@@ -40,7 +40,7 @@ func misaddressed(w *walk) []policy.Event {
 		look.EffectID, look.Generation = a.EffectID, a.Generation
 		events = append(events, policy.ProviderDispatchStarted{EffectID: a.EffectID, Generation: a.Generation}, word, look)
 	}
-	for _, id := range []string{"fx_other", w.s.Ledger[0].Effect} {
+	for _, id := range []string{"fx_other", w.s.Chain()[0].Effect} {
 		if id == w.s.Effect.ID {
 			continue
 		}

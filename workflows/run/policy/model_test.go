@@ -89,7 +89,7 @@ func (p *place) outline() string {
 		class = s.Blocker.Class
 	}
 	return fmt.Sprint(s.Status, s.Stage, s.Effect.State, class, s.Paused != nil, s.Stop != nil, s.Proposal != nil, s.Next != nil,
-		s.Completion.Effect == s.Effect.ID, s.Turn.SettledAt.IsZero(), s.Effect.NotBefore.IsZero(), s.Effect.ID == s.Ledger[0].Effect)
+		s.Completion.Effect == s.Effect.ID, s.Turn.SettledAt.IsZero(), s.Effect.NotBefore.IsZero(), s.Effect.ID == s.Chain()[0].Effect)
 }
 
 // String is the way that leads to a place.

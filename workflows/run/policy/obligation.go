@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -26,6 +25,16 @@ const (
 
 func owe(class kernel.Class, kind, key, summary string) kernel.Obligation {
 	return kernel.Obligation{Class: class, Kind: kind, Key: kind + ":" + key, Summary: summary}
+}
+
+// numbered is an id with the numbers of what is owed for it.
+func numbered(id string, numbers ...int) string {
+	key := make([]byte, 0, 64)
+	key = append(key, id...)
+	for _, n := range numbers {
+		key = strconv.AppendInt(append(key, ':'), int64(n), 10)
+	}
+	return string(key)
 }
 
 func until(at time.Time, key, summary string) kernel.Obligation {
@@ -78,7 +87,7 @@ func (s *State) oweStopping() kernel.Obligation {
 }
 
 func (s *State) oweReconcile() kernel.Obligation {
-	key := fmt.Sprintf("%s:%d:%d", s.Effect.ID, s.Effect.Generation, s.Effect.Look)
+	key := numbered(s.Effect.ID, s.Effect.Generation, s.Effect.Look)
 	if !s.Effect.NotBefore.IsZero() {
 		return until(s.Effect.NotBefore, "reconcile:"+key, "until the next look for "+s.Effect.ID)
 	}
@@ -86,7 +95,7 @@ func (s *State) oweReconcile() kernel.Obligation {
 }
 
 func (s *State) oweSend() kernel.Obligation {
-	key := fmt.Sprintf("%s:%d", s.Effect.ID, s.Effect.Generation)
+	key := numbered(s.Effect.ID, s.Effect.Generation)
 	switch {
 	case s.Effect.State == EffectDispatching && s.Paused != nil:
 		return message("the outcome of the send under way")
@@ -101,11 +110,11 @@ func (s *State) oweSend() kernel.Obligation {
 }
 
 func (s *State) sendSummary() string {
-	return fmt.Sprintf("send %s %s, generation %d", s.Effect.Kind, s.Effect.ID, s.Effect.Generation)
+	return "send " + string(s.Effect.Kind) + " " + s.Effect.ID + ", generation " + strconv.Itoa(s.Effect.Generation)
 }
 
 func (s *State) oweObserve() kernel.Obligation {
-	key := fmt.Sprintf("%s:%d", s.Effect.ID, s.Turn.Look)
+	key := numbered(s.Effect.ID, s.Turn.Look)
 	return owe(kernel.ReadOnly, OweObserve, key, "follow the turn of "+s.Effect.ID)
 }
 
@@ -118,7 +127,7 @@ func (s *State) oweRelease() kernel.Obligation {
 }
 
 func (s *State) oweValidate(p *Proposal) kernel.Obligation {
-	key := fmt.Sprintf("%s:%d", p.Completion, p.Runs)
+	key := numbered(p.Completion, p.Runs)
 	if !p.NotBefore.IsZero() {
 		return until(p.NotBefore, "validate:"+key, "until the checks run again")
 	}
@@ -137,7 +146,7 @@ var probeSummaries = map[BlockerClass]string{
 func (s *State) oweBlocked() kernel.Obligation {
 	b := s.Blocker
 	waits := func(kind string, class kernel.Class, summary string) kernel.Obligation {
-		key := fmt.Sprintf("%s:%d", b.ID, b.Probes)
+		key := numbered(b.ID, b.Probes)
 		if !b.NotBefore.IsZero() {
 			return until(b.NotBefore, kind+":"+key, "until the next look at "+string(b.Class))
 		}

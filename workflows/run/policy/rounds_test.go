@@ -46,7 +46,7 @@ func TestEarlyReceipt(t *testing.T) {
 			},
 			then: func(w *walk, _ policy.State) {
 				w.is(policy.PendingRelease, policy.OweRelease)
-				require.False(w, w.s.Ledger[0].Seen.IsZero())
+				require.False(w, w.s.Chain()[0].Seen.IsZero())
 			},
 		},
 		{

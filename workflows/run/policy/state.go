@@ -115,7 +115,7 @@ type State struct {
 	Occurrences []string `json:"occurrences,omitempty"`
 	// Retired are superseded effects of unknown outcome; a late marker of one is reported.
 	Retired []Effect `json:"retired,omitempty"`
-	// Ledger has the last turns, oldest first.
+	// Ledger has the last turns before the present one, oldest first; Chain has them all.
 	Ledger []LedgerTurn `json:"ledger,omitempty"`
 	// Turns counts every applied effect of this start, Dispatches every attempt begun: the number of the present one.
 	Turns      int `json:"turns,omitempty"`
@@ -230,7 +230,9 @@ type Turn struct {
 	// NotBefore delays the next look after something that a person has to clear.
 	NotBefore    time.Time `json:"not_before,omitzero"`
 	AnswerDigest string    `json:"answer_digest,omitempty"`
-	ActivityAt   time.Time `json:"activity_at,omitzero"`
+	// Receipt is why a settled turn has no valid receipt.
+	Receipt    string    `json:"receipt,omitempty"`
+	ActivityAt time.Time `json:"activity_at,omitzero"`
 	// Overdue: unresolved for longer than attention_after.
 	Overdue bool   `json:"overdue,omitempty"`
 	Class   string `json:"class,omitempty"`

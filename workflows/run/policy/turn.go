@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +65,6 @@ func (d *draft) claim(at time.Time) {
 	}
 	d.Turn.SeenAt = at
 	d.enter(Claimed, StageClaimed)
-	d.note(func(t *LedgerTurn) { t.Seen = at })
 }
 
 // observed takes one whole observation of a turn: the claim, then the receipt or why there is none, then the release.
@@ -124,7 +122,7 @@ func (d *draft) settled(e EffectObserved) verdict {
 		e.SettledAt = d.at
 	}
 	d.Turn.SettledAt, d.Turn.AnswerDigest, d.Turn.Overdue = e.SettledAt, e.AnswerDigest, false
-	d.note(func(t *LedgerTurn) { t.Settled, t.Receipt = e.SettledAt, e.Reading.Code })
+	d.Turn.Receipt = clip(e.Reading.Code, maxWord)
 	if e.Reading.Receipt != nil {
 		v := d.commit(*e.Reading.Receipt, e.AnswerDigest, e.Progress)
 		d.release()
@@ -189,10 +187,10 @@ func (d *draft) recoverTurn(class string) verdict {
 
 // follow makes a reserved effect of the same round the present one.
 func (d *draft) follow(next Effect) {
+	d.closeTurn()
 	d.Effect = d.rendered(next)
 	d.Turn, d.Blocker = Turn{}, nil
 	d.enter(Dispatching, StageDispatching)
-	d.openLedger()
 }
 
 // recover reserves one recovery of the present applied effect on an operator's word.
@@ -234,7 +232,6 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 			ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: "WAIT", Checkpoint: clip(e.Checkpoint, maxText),
 			Reason: clip(e.Reason, maxDetail), Progress: d.Completion.Progress, At: d.at,
 		}
-		d.note(func(t *LedgerTurn) { t.Committed, t.Action = d.at, "WAIT" })
 		d.enter(Waiting, StageClosed)
 		return accepted
 	}
@@ -265,7 +262,6 @@ func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict
 	} else {
 		d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, false
 	}
-	d.note(func(t *LedgerTurn) { t.Committed, t.Action, t.Receipt = d.at, string(r.Action), string(r.Form) })
 	d.enter(PendingRelease, StageClosed)
 	switch r.Action {
 	case receipt.Done:
@@ -324,7 +320,6 @@ func (d *draft) released(e ControllerReleaseObserved) verdict {
 		return needs(CodeNotSettled, "settled_at")
 	}
 	d.Turn.SettledAt = e.At
-	d.note(func(t *LedgerTurn) { t.Settled = e.At })
 	d.release()
 	return accepted
 }
@@ -334,6 +329,7 @@ func (d *draft) release() {
 	if d.Status != PendingRelease || d.Next == nil || d.Turn.SettledAt.IsZero() || d.Stop != nil {
 		return
 	}
+	d.closeTurn()
 	d.Effect, d.Next = *d.Next, nil
 	d.Turn, d.Proposal = Turn{}, nil
 	if d.Effect.NewRound {
@@ -341,7 +337,6 @@ func (d *draft) release() {
 		d.rotate()
 	}
 	d.enter(Dispatching, StageDispatching)
-	d.openLedger()
 }
 
 // rotate gives a truly new round its own authority. Source: "ControllerRound transition policy", Authority contract.
@@ -350,20 +345,5 @@ func (d *draft) rotate() {
 	d.AuthorityID = d.derive("au_", "authority", d.Rotations)
 }
 
-func (d *draft) openLedger() {
-	d.Ledger = appendBounded(d.Ledger, maxLedger, LedgerTurn{
-		Effect: d.Effect.ID, Kind: d.Effect.Kind, Round: d.Budgets.Rounds, Generation: d.Effect.Generation, Reserved: d.at,
-	})
-}
-
-// note changes the ledger's entry of the present effect.
-func (d *draft) note(change func(*LedgerTurn)) {
-	last := len(d.Ledger) - 1
-	if last < 0 || d.Ledger[last].Effect != d.Effect.ID {
-		return
-	}
-	if !d.ownLedger {
-		d.Ledger, d.ownLedger = slices.Clone(d.Ledger), true
-	}
-	change(&d.Ledger[last])
-}
+// closeTurn puts the present turn into the ledger before another effect takes its place.
+func (d *draft) closeTurn() { d.Ledger = appendBounded(d.Ledger, maxLedger, d.openTurn()) }

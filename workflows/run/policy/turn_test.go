@@ -48,7 +48,7 @@ func TestClaim(t *testing.T) {
 		{
 			name: "a late claim of an earlier effect is a duplicate", given: func(w *walk) { w.round() }, verdict: kernel.NoOp,
 			code:  policy.CodeDuplicate,
-			event: func(w *walk) policy.Event { return policy.ControllerClaimObserved{EffectID: w.s.Ledger[0].Effect} },
+			event: func(w *walk) policy.Event { return policy.ControllerClaimObserved{EffectID: w.s.Chain()[0].Effect} },
 		},
 	})
 }
@@ -69,7 +69,7 @@ func TestTurn(t *testing.T) {
 				require.Equal(w, 1, w.s.Budgets.Rounds)
 				require.NotEqual(w, old.AuthorityID, w.s.AuthorityID)
 				require.Equal(w, old.RelayScopeID, w.s.RelayScopeID)
-				first := w.s.Ledger[0]
+				first := w.s.Chain()[0]
 				require.Equal(w, []any{"CONTINUE", "block"}, []any{first.Action, first.Receipt})
 				require.False(w, first.Seen.IsZero() || first.Settled.IsZero() || first.Committed.IsZero())
 			},
@@ -79,7 +79,7 @@ func TestTurn(t *testing.T) {
 			given: func(w *walk) { w.round() },
 			event: func(w *walk) policy.Event {
 				e := w.turn(w.receipt(receipt.Continue))
-				e.EffectID = w.s.Ledger[0].Effect
+				e.EffectID = w.s.Chain()[0].Effect
 				return e
 			},
 		},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"steward/workflows/machine/kernel"
@@ -130,10 +131,35 @@ type Proof struct {
 	Unknown    []string     `json:"unknown,omitempty"`
 }
 
+// Chain has the last turns with the present one, oldest first.
+func (s *State) Chain() []LedgerTurn {
+	if s.Effect.ID == "" || s.Effect.Inherited {
+		return s.Ledger
+	}
+	return append(slices.Clone(s.Ledger), s.openTurn())
+}
+
+// openTurn is the present effect and its turn.
+func (s *State) openTurn() LedgerTurn {
+	e := &s.Effect
+	t := LedgerTurn{
+		Effect: e.ID, Kind: e.Kind, Round: s.Budgets.Rounds, Generation: e.Generation, Reserved: e.ReservedAt, Dispatched: e.BegunAt,
+		Applied: e.AppliedAt, Seen: s.Turn.SeenAt, Settled: s.Turn.SettledAt, Receipt: s.Turn.Receipt,
+	}
+	if last := len(e.Attempts) - 1; e.State == EffectApplied && last >= 0 {
+		a := e.Attempts[last]
+		t.Generation, t.Release, t.Incarnation = a.Generation, a.Worker.Release, a.Worker.Incarnation
+	}
+	if c := &s.Completion; c.Effect == e.ID {
+		t.Committed, t.Action, t.Receipt = c.At, c.Action, c.Form
+	}
+	return t
+}
+
 // Proof shows what the run did.
 func (s *State) Proof() Proof {
 	p := Proof{
-		RunID: s.WorkflowID, TaskID: s.TaskID, Status: s.Shown(), Turns: s.Turns, Dispatches: s.Dispatches, Completion: s.Completion, Chain: s.Ledger,
+		RunID: s.WorkflowID, TaskID: s.TaskID, Status: s.Shown(), Turns: s.Turns, Dispatches: s.Dispatches, Completion: s.Completion, Chain: s.Chain(),
 	}
 	for _, e := range append([]Effect{s.Effect}, s.Retired...) {
 		if e.State == EffectUnknown {
