@@ -7,12 +7,13 @@ import (
 
 // Exit codes. docs/operating.md lists them.
 const (
-	exitFailed      = 1   // something went wrong on the way
-	exitUsage       = 2   // wrong flags, settings or a start input that is refused for what it says
-	exitRefused     = 3   // the run, or its lineage, refused what was asked
-	exitNotFound    = 4   // there is no such run
-	exitUnfinished  = 5   // the run ended, but not as goal_complete
-	exitInterrupted = 130 // Ctrl-C
+	exitFailed       = 1   // something went wrong on the way
+	exitUsage        = 2   // wrong flags, settings or a start input that is refused for what it says
+	exitRefused      = 3   // the run, or its lineage, refused what was asked
+	exitNotFound     = 4   // there is no such run
+	exitUnfinished   = 5   // the run ended, but not as goal_complete
+	exitInconclusive = 75  // nothing was proven either way
+	exitInterrupted  = 130 // Ctrl-C
 )
 
 // exitError gives an error its exit code.

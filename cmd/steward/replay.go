@@ -19,9 +19,6 @@ import (
 	"steward/workflows/run"
 )
 
-// exitInconclusive tells a release gate that nothing was proven either way.
-const exitInconclusive = 75
-
 // replayed is how one open run came through.
 type replayed struct {
 	WorkflowID string `json:"workflow_id"`
