@@ -57,7 +57,7 @@ func agrees(data []byte) error {
 	err := strict.Unmarshal(data, &got)
 	again := strict.Unmarshal(data, new(input))
 	if !reflect.DeepEqual(err, again) {
-		return fmt.Errorf("two readings differ:\nwv\n---wn%v", err, again)
+		return fmt.Errorf("two readings differ:\n%v\n---\n%v", err, again)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
