@@ -51,6 +51,7 @@ func addRun(o Options, base worker.Options, add adder) error {
 		Name: workflows.TypeWorkflowRun, VersioningBehavior: behavior(base.DeploymentOptions),
 	})
 	registry.RegisterActivityWithOptions(o.Admission.Admit, activity.RegisterOptions{Name: workflows.ActivityAdmit})
+	registry.RegisterActivityWithOptions(o.Admission.ResolveConversation, activity.RegisterOptions{Name: workflows.ActivityResolve})
 	return nil
 }
 

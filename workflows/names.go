@@ -28,6 +28,7 @@ func QueueRecovery(host string) string { return "steward-recovery-" + host }
 // Activity types.
 const (
 	ActivityAdmit     = "Admit"
+	ActivityResolve   = "ResolveConversation"
 	ActivitySend      = "Send"
 	ActivityInterrupt = "Interrupt"
 	ActivityProbe     = "Probe"

@@ -136,8 +136,13 @@ type (
 	Disposition struct {
 		EffectID    string `json:"effect_id" min:"1" max:"64"`
 		Disposition string `json:"disposition" min:"1" max:"16" oneof:"wait handoff"`
-		Checkpoint  string `json:"checkpoint,omitempty" max:"2000"`
-		Reason      string `json:"reason" min:"1" max:"2000"`
+		// Scope, ConversationURL, Objective and Outcome are those of the successor of a handoff; empty means unchanged.
+		Scope           string `json:"scope,omitempty" max:"200"`
+		ConversationURL string `json:"conversation_url,omitempty" max:"2048"`
+		Objective       string `json:"objective,omitempty" max:"2000" lines:"true"`
+		Outcome         string `json:"outcome,omitempty" max:"200"`
+		Checkpoint      string `json:"checkpoint,omitempty" max:"2000"`
+		Reason          string `json:"reason" min:"1" max:"2000"`
 	}
 	// Changed tells a changed progress fingerprint.
 	Changed struct {
@@ -167,6 +172,7 @@ func submit(p Submit) (policy.Event, error) {
 		return read(p, func(p Disposition) policy.Event {
 			return policy.SemanticDispositionSubmitted{
 				EffectID: p.EffectID, Disposition: p.Disposition, Checkpoint: p.Checkpoint, Reason: p.Reason,
+				Scope: p.Scope, ConversationURL: p.ConversationURL, Objective: p.Objective, Outcome: p.Outcome,
 			}
 		})
 	case "semantic_state_changed":

@@ -99,10 +99,25 @@ func observe(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.E
 	e.SeenAt, e.SettledAt, e.ActivityAt = out.SeenAt, out.SettledAt, out.ActivityAt
 	e.Reading, e.AnswerDigest = out.Reading, out.AnswerDigest
 	e.SiteDigest, e.Worker = out.SiteDigest, worker(out.Worker)
+	e.Late = late(ctx, s)
 	if e.Reading.Receipt != nil && len(s.Goal.Progress) > 0 {
 		e.Progress = readProgress(ctx, s)
 	}
 	return e
+}
+
+// late looks for the markers of superseded effects, once a turn: one that stands there after all has to be told.
+func late(ctx workflow.Context, s policy.State) (seen []string) {
+	for _, id := range s.Watched() {
+		o := machine.Read(workflows.QueueRead(s.Goal.Target.Browser), "look for the superseded "+id,
+			machine.Times{StartToClose: lookTime, ScheduleToClose: 2 * lookTime, Heartbeat: lookHeartbeat})
+		out, failure := machine.Do[activities.ReconcileResult](ctx, o, workflows.ActivityReconcile,
+			activities.ReconcileInput{TaskID: s.TaskID, Conversation: conversation(s), EffectID: id})
+		if failure == nil && out.Marker {
+			seen = append(seen, id)
+		}
+	}
+	return seen
 }
 
 func release(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {

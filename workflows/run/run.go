@@ -43,6 +43,7 @@ func spec(o Options, input json.RawMessage) machine.Spec[policy.State, policy.Ev
 			policy.OweValidate:  validate,
 			policy.OweProgress:  progress,
 			policy.OweProbe:     probe,
+			policy.OweSucceed:   succeed,
 		},
 		Begin: begin,
 		Elapsed: func(_ policy.State, o kernel.Obligation) policy.Event {
@@ -69,6 +70,8 @@ func begin(s policy.State, o kernel.Obligation, suspect bool) policy.Event {
 		e.EffectID, e.Generation = s.ProbeID(), 1
 	case policy.OweInterrupt:
 		e.EffectID, e.Generation = s.InterruptID(), 1
+	case policy.OweSucceed:
+		e.EffectID, e.Generation = s.Succession.ID, 1
 	}
 	return e
 }

@@ -102,6 +102,16 @@ func (p *page) waits(w policy.Why) {
 	if a := w.Attention; a != nil {
 		p.line("\n**Needs a person** (`%s`, since %s): %s\n\n`%s`", a.Class, a.Since.UTC().Format(clock), text(a.Ask), a.Command)
 	}
+	if m := w.Succession; m != nil {
+		to := m.Successor
+		if to == "" {
+			to = m.ConversationURL + " " + m.Scope
+		}
+		p.line("\n**Handed over** (%s): %s", m.Kind, text(to))
+	}
+	for _, id := range w.Duplicates {
+		p.line("\n**May stand twice:** the superseded `%s` was seen in the conversation", id)
+	}
 	for _, problem := range w.Failure {
 		p.line("- %s", text(problem))
 	}

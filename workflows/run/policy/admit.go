@@ -85,6 +85,12 @@ func (d *draft) judge(past *State) (problems []string) {
 			code = CodeLineageHandedOff
 		}
 		refuse(code, fmt.Sprintf("scope %s has ended for good; start with a new scope", past.Scope))
+	case past.left(d.Scope) != nil:
+		code := CodeLineageHandedOff
+		if past.left(d.Scope).Status == GoalComplete {
+			code = CodeLineageComplete
+		}
+		refuse(code, fmt.Sprintf("scope %s has ended for good; start with a new scope", d.Scope))
 	case status == Waiting && same:
 		refuse(CodeLineageWaiting, "the scope waits for an occurrence; send the signal occurrence to an open run, or start with a new scope")
 	case status == WaitingForUser && !replan:
@@ -97,6 +103,9 @@ func (d *draft) judge(past *State) (problems []string) {
 		refuse(CodeLineageRounds, "every round of the budget is used; start with replan{operator, reason, add_rounds}")
 	}
 	if replan {
+		return problems
+	}
+	if !same {
 		return problems
 	}
 	grown := func(key string, now, before int) {
@@ -131,6 +140,9 @@ func (d *draft) inherit(past *State) {
 	d.Budgets.MaxRounds = now.MaxRounds
 	d.Budgets.MaxRepeatedState = now.MaxRepeatedState
 	d.Budgets.ProviderFailures.Max = now.ProviderFailures.Max
+	if past.Scope != d.Scope && d.Goal.Replan == nil { // a lineage of its own; what the browser failed at is no matter of the scope
+		d.Budgets.Rounds, d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, 0, false
+	}
 	if r := d.Goal.Replan; r != nil {
 		d.Budgets.MaxRounds = max(past.Budgets.MaxRounds, past.Budgets.Rounds) + r.AddRounds
 		d.Budgets.ProviderFailures.Streak = 0
@@ -138,6 +150,12 @@ func (d *draft) inherit(past *State) {
 		d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, false
 	}
 	d.Completion = past.Completion
+	d.Predecessors = past.Predecessors
+	if past.Scope != d.Scope && (past.Status == GoalComplete || past.Status == HandedOff) && past.left(past.Scope) == nil {
+		d.Predecessors = appendBounded(d.Predecessors, maxNodes, Node{
+			WorkflowID: d.WorkflowID, Scope: past.Scope, Status: past.Status, Completion: past.Completion.ID, Rounds: past.Budgets.Rounds, At: d.at,
+		})
+	}
 	d.Occurrences, d.Retired = past.Occurrences, past.Retired
 	switch past.Effect.State {
 	case EffectUnknown, EffectDispatching:

@@ -50,4 +50,11 @@ const (
 	CodeLineageFailures       = "lineage_consecutive_failures"
 	CodeLineageRounds         = "lineage_round_budget_exhausted"
 	CodeMaximumGrown          = "maximum_grown"
+	CodeSuccessorMissing      = "successor_missing"
+	CodeSuccessorRefused      = "successor_refused"
+	CodeSuccessionPending     = "succession_pending"
+	CodeSuccessionBegun       = "succession_begun"
+	CodeNoSuccession          = "no_succession"
+	CodeScopeUsed             = "scope_used"
+	CodeConversationMismatch  = "conversation_mismatch"
 )

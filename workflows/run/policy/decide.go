@@ -158,7 +158,13 @@ func (d *draft) applyOther(e Event) verdict {
 		return d.stalled()
 	case TimerElapsed:
 		return d.elapsed(e)
-	case TerminalWorkObserved, ConversationBound, ConversationRebound, SuccessorBound:
+	case ConversationBound:
+		return d.conversationBound(e)
+	case ConversationRebound:
+		return d.rebound(e)
+	case SuccessorBound:
+		return d.bound(e)
+	case TerminalWorkObserved:
 		return reject(CodeNotSupported)
 	}
 	return reject(CodeNotSubmittable)
@@ -206,7 +212,7 @@ func (d *draft) newBlocker(class BlockerClass, code, detail string) *Blocker {
 		Since: d.at, Revision: d.Revision + 1,
 	}
 	switch class {
-	case BlockedRepeatedState, BlockedFailures, BlockedDrift, BlockedMissing, BlockedForeignDraft:
+	case BlockedRepeatedState, BlockedFailures, BlockedDrift, BlockedMissing, BlockedForeignDraft, BlockedOwned:
 		b.NotBefore = d.at.Add(d.pace().Probe.Std())
 	}
 	return b

@@ -59,6 +59,8 @@ func (d *draft) started(e ProviderDispatchStarted) verdict {
 			return d.interrupted(InterruptObserved{EffectID: d.Effect.ID, Outcome: InterruptUnproven})
 		}
 		return accepted
+	case d.Succession != nil && e.EffectID == d.Succession.ID:
+		return d.successionStarted()
 	case d.Blocker != nil && e.EffectID == d.ProbeID():
 		return d.probeStarted(e.Suspect)
 	}
@@ -72,6 +74,8 @@ func (d *draft) started(e ProviderDispatchStarted) verdict {
 		return reject(CodeIllegal)
 	case d.Stop != nil:
 		return reject(CodeStopping)
+	case d.Succession != nil:
+		return reject(CodeSuccessionPending)
 	case d.Paused != nil:
 		return reject(CodePaused)
 	case !d.Effect.NotBefore.IsZero():
@@ -99,6 +103,9 @@ func (d *draft) succeeded(e ProviderDispatchSucceeded) verdict {
 		return noOp(CodeDuplicate)
 	}
 	d.applied(e.Attempted, e.At, e.UserMessageID)
+	if d.Site.ConversationID == "" && e.ConversationURL != "" && d.Succession == nil && d.Stop == nil {
+		d.conversationBound(ConversationBound{EffectID: e.EffectID, ConversationID: e.ConversationID, ConversationURL: e.ConversationURL})
+	}
 	return accepted
 }
 

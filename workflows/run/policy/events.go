@@ -175,6 +175,8 @@ type EffectObserved struct {
 	Progress   string
 	SiteDigest string
 	Worker     Worker
+	// Late are superseded effects whose marker stands in the conversation after all.
+	Late []string
 }
 
 // ControllerClaimObserved is the first evidence that the assistant works on the effect.
@@ -206,6 +208,11 @@ type SemanticDispositionSubmitted struct {
 	AnswerDigest string
 	Progress     string
 	Worker       Worker
+	// Scope, ConversationURL, Objective and Outcome say who takes over at a handoff; empty means unchanged.
+	Scope           string
+	ConversationURL string
+	Objective       string
+	Outcome         string
 }
 
 // ControllerReleaseObserved is the observation that a committed turn is settled and idle.
@@ -227,8 +234,14 @@ type (
 	ApprovalDeclined struct{ Completion, Operator, Reason string }
 )
 
-// SuccessorBound is a started run that takes over.
-type SuccessorBound struct{ Successor string }
+// SuccessorBound is what became of the start of a successor: it has started (Successor is its workflow id), an open run has
+// that id already (Owned), or there can be none (Refused says why).
+type SuccessorBound struct {
+	Succession string
+	Successor  string
+	Owned      bool
+	Refused    string
+}
 
 // StalledRoundObserved is an open state that was loaded without a running activity.
 type StalledRoundObserved struct{}

@@ -23,14 +23,17 @@ func step(t tester, old policy.State, e policy.Event, d policy.Decision) {
 	require.False(t, old.Terminal(), "%s reopened a terminal state", e.Name())
 	owed := policy.Policy{}.Obligation(next)
 	require.Equal(t, next.Terminal(), owed.Class == kernel.Finish, "%s led to an invalid state: %s", e.Name(), policy.Policy{}.Ending(next).Message)
-	if old.Status == "" {
+	if _, moved := e.(policy.SuccessorBound); moved || old.Status == "" {
 		return
+	}
+	if next.ClaimGeneration != old.ClaimGeneration {
+		seen, ok := e.(policy.EffectObserved)
+		require.True(t, ok && seen.Worker != old.Turn.Claimer && next.ClaimGeneration == old.ClaimGeneration+1, "%s moved the claim", e.Name())
 	}
 	for _, fixed := range [][2]any{
 		{old.TaskID, next.TaskID},
 		{old.RunID, next.RunID},
 		{old.RelayScopeID, next.RelayScopeID},
-		{old.ClaimGeneration, next.ClaimGeneration},
 		{old.Scope, next.Scope},
 		{old.Budgets.MaxRounds, next.Budgets.MaxRounds},
 		{old.Budgets.MaxRepeatedState, next.Budgets.MaxRepeatedState},
@@ -97,7 +100,7 @@ func roundStep(t tester, old policy.State, e policy.Event, next policy.State) {
 
 // budgetStep: every counter moves by its own evidence alone.
 func budgetStep(t tester, old policy.State, e policy.Event, next policy.State) {
-	committed := next.Completion.ID != old.Completion.ID && next.Completion.Action != "WAIT"
+	committed := next.Completion.ID != old.Completion.ID && next.Completion.Action != "WAIT" && next.Completion.Action != "HANDOFF"
 	blocked := policy.BlockerClass("")
 	if old.Blocker != nil {
 		blocked = old.Blocker.Class

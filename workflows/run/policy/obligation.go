@@ -18,6 +18,7 @@ const (
 	OweValidate  = "validate"
 	OweProgress  = "progress"
 	OweProbe     = "probe"
+	OweSucceed   = "succeed"
 	oweTimer     = "timer"
 	oweMessage   = "message"
 	oweFinish    = "finish"
@@ -57,6 +58,8 @@ func (Policy) Obligation(s State) kernel.Obligation {
 		return s.oweStopping()
 	case s.Effect.State == EffectUnknown:
 		return s.oweReconcile()
+	case s.moves():
+		return s.oweSucceed()
 	case s.Blocker != nil:
 		return s.oweBlocked()
 	}

@@ -136,6 +136,9 @@ func (d *draft) occurrence(e OccurrenceRequested) verdict {
 }
 
 func (d *draft) stop(s Stop) verdict {
+	if d.Succession != nil && d.Succession.Begun {
+		return reject(CodeSuccessionBegun)
+	}
 	if d.Stop != nil {
 		if s.Canceled && !d.Stop.Canceled {
 			next := *d.Stop

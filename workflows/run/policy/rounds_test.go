@@ -66,8 +66,8 @@ func TestEarlyReceipt(t *testing.T) {
 			verdict: kernel.Reject, code: policy.CodeIllegal,
 		},
 		{
-			name: "a handoff is not supported yet and changes nothing", given: func(w *walk) { w.claimed() }, verdict: kernel.Reject,
-			code: policy.CodeNotSupported,
+			name: "a handoff to nobody changes nothing", given: func(w *walk) { w.claimed() }, verdict: kernel.NeedsEvidence,
+			code: policy.CodeSuccessorMissing,
 			event: func(w *walk) policy.Event {
 				return policy.SemanticDispositionSubmitted{EffectID: w.s.Effect.ID, Disposition: policy.DispositionHandoff}
 			},

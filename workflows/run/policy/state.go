@@ -102,6 +102,9 @@ type State struct {
 	Proposal   *Proposal  `json:"proposal,omitempty"`
 	Budgets    Budgets    `json:"budgets"`
 	Blocker    *Blocker   `json:"blocker,omitempty"`
+	// Succession is a decided move to another scope or conversation, Predecessors the scopes that were left for good.
+	Succession   *Succession `json:"succession,omitempty"`
+	Predecessors []Node      `json:"predecessors,omitempty"`
 	// Failure says why a run failed.
 	Failure *Failure `json:"failure,omitempty"`
 
@@ -224,8 +227,10 @@ type Word struct {
 // Turn is the observation of the current effect's turn.
 type Turn struct {
 	// Look numbers the observations of this turn.
-	Look      int       `json:"look,omitempty"`
-	SeenAt    time.Time `json:"seen_at,omitzero"`
+	Look   int       `json:"look,omitempty"`
+	SeenAt time.Time `json:"seen_at,omitzero"`
+	// Claimer is the process that observes the claimed turn. Another one that takes over is a new claim generation.
+	Claimer   Worker    `json:"claimer,omitzero"`
 	SettledAt time.Time `json:"settled_at,omitzero"`
 	// NotBefore delays the next look after something that a person has to clear.
 	NotBefore    time.Time `json:"not_before,omitzero"`

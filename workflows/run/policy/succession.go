@@ -52,7 +52,7 @@ type Node struct {
 	At         time.Time `json:"at"`
 }
 
-const maxNodes = 32
+const maxNodes = 16
 
 func (d *draft) plan(p Succession) {
 	p.ID, p.At = d.derive("sc_", "succession", int(d.Revision)), d.at
@@ -71,6 +71,8 @@ func (d *draft) handoff(e SemanticDispositionSubmitted) verdict {
 		return reject(CodeScopeUsed)
 	case d.Succession != nil:
 		return reject(CodeSuccessionPending)
+	case d.Budgets.Rounds >= d.Budgets.MaxRounds:
+		return reject(string(BlockedRounds))
 	}
 	d.close(e, "HANDOFF")
 	d.plan(Succession{

@@ -67,6 +67,18 @@ func (d *draft) claim(at time.Time) {
 	d.enter(Claimed, StageClaimed)
 }
 
+// claimer notes who observes the claimed turn. That another process took over changes the claim generation and nothing else.
+// Source: "ControllerRound transition policy", Authority contract 4.
+func (d *draft) claimer(w Worker) {
+	if d.Status != Claimed || w == (Worker{}) {
+		return
+	}
+	if before := d.Turn.Claimer; before != (Worker{}) && before != w {
+		d.ClaimGeneration++
+	}
+	d.Turn.Claimer = w
+}
+
 // observed takes one whole observation of a turn: the claim, then the receipt or why there is none, then the release.
 func (d *draft) observed(e EffectObserved) verdict {
 	if d.Completion.Effect == e.EffectID && d.Effect.ID == e.EffectID {
@@ -91,6 +103,8 @@ func (d *draft) observed(e EffectObserved) verdict {
 	if d.Status == Dispatched && (!e.SeenAt.IsZero() || e.Turn == TurnSettled) {
 		d.claim(e.SeenAt)
 	}
+	d.claimer(e.Worker)
+	d.late(e.Late)
 	d.Turn.Look++
 	d.Turn.Class, d.Turn.Detail, d.Turn.NotBefore = clip(e.Class, maxWord), clip(e.Detail, maxDetail), time.Time{}
 	if !e.ActivityAt.IsZero() {
@@ -228,14 +242,21 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 	case e.Receipt != nil:
 		return d.commit(*e.Receipt, e.AnswerDigest, e.Progress)
 	case e.Disposition == DispositionWait:
-		d.Completion = Completion{
-			ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: "WAIT", Checkpoint: clip(e.Checkpoint, maxText),
-			Reason: clip(e.Reason, maxDetail), Progress: d.Completion.Progress, At: d.at,
-		}
+		d.close(e, "WAIT")
 		d.enter(Waiting, StageClosed)
 		return accepted
+	case e.Disposition == DispositionHandoff:
+		return d.handoff(e)
 	}
-	return reject(CodeNotSupported)
+	return reject(CodeNotSubmittable)
+}
+
+// close completes the present effect by a disposition that no receipt carried.
+func (d *draft) close(e SemanticDispositionSubmitted, action string) {
+	d.Completion = Completion{
+		ID: d.derive("cp_", "wait"+d.Effect.ID, 0), Effect: d.Effect.ID, Action: action, Checkpoint: clip(e.Checkpoint, maxText),
+		Reason: clip(e.Reason, maxDetail), Progress: d.Completion.Progress, At: d.at,
+	}
 }
 
 // commit records the completion of the present effect and, in the same decision, reserves the one successor or opens the

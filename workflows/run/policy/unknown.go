@@ -59,16 +59,33 @@ func (d *draft) retired(effectID string) bool {
 
 // lateMarker reports that a superseded effect stands in the conversation after all.
 func (d *draft) lateMarker(e ProviderEffectReconciled) verdict {
-	d.Retired = slices.Clone(d.Retired)
-	for i := range d.Retired {
-		if r := &d.Retired[i]; r.ID == e.EffectID {
-			if r.State == EffectApplied {
-				return noOp(CodeDuplicate)
-			}
-			r.State, r.AppliedAt = EffectApplied, d.at
-		}
+	if !d.late([]string{e.EffectID}) {
+		return noOp(CodeDuplicate)
 	}
 	return acceptAs("superseded_effect_applied")
+}
+
+// late marks superseded effects as applied; it tells whether that was news.
+func (d *draft) late(ids []string) (news bool) {
+	for i, r := range d.Retired {
+		if r.State != EffectApplied && slices.Contains(ids, r.ID) {
+			if !news {
+				d.Retired, news = slices.Clone(d.Retired), true
+			}
+			d.Retired[i].State, d.Retired[i].AppliedAt = EffectApplied, d.at
+		}
+	}
+	return news
+}
+
+// Watched are the superseded effects whose marker has not been seen.
+func (s *State) Watched() (ids []string) {
+	for _, r := range s.Retired {
+		if r.State == EffectUnknown {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
 }
 
 // operatorWord takes what an operator says of an unknown effect. A not_applied waits for one fresh observation.

@@ -25,7 +25,7 @@ func (s *State) valid() bool {
 	case Claimed:
 		return s.Stage == StageClaimed && s.Effect.State == EffectApplied
 	case PendingRelease:
-		return s.Stage == StageClosed && (s.Next != nil || s.Proposal != nil)
+		return s.Stage == StageClosed && (s.Next != nil || s.Proposal != nil || s.Succession != nil)
 	case Waiting, GoalComplete, HandedOff:
 		return s.Stage == StageClosed
 	case WaitingForUser:

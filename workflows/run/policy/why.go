@@ -32,6 +32,9 @@ type Why struct {
 	LastProof time.Time  `json:"last_proof_of_life,omitzero"`
 	Attention *Attention `json:"attention,omitempty"`
 	Failure   []string   `json:"failure,omitempty"`
+	// Succession is a move that is under way or done; Duplicates are superseded effects that were seen after all.
+	Succession *Succession `json:"succession,omitempty"`
+	Duplicates []string    `json:"duplicates,omitempty"`
 }
 
 // Explain says why the run stands where it stands.
@@ -44,6 +47,12 @@ func (s *State) Explain() Why {
 	}
 	if o.Class == kernel.Timer {
 		w.DueAt = o.At
+	}
+	w.Succession = s.Succession
+	for _, r := range s.Retired {
+		if r.State == EffectApplied {
+			w.Duplicates = append(w.Duplicates, r.ID)
+		}
 	}
 	if s.Failure != nil {
 		w.Failure = s.Failure.Problems

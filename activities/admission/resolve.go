@@ -1,0 +1,19 @@
+package admission
+
+import (
+	"context"
+
+	"steward/activities"
+	"steward/workflows/run/goal"
+)
+
+// ResolveConversation finds the facts of an address that a run is to move to. What is wrong with it is a problem in the
+// result, never an error.
+func (a *Admission) ResolveConversation(_ context.Context, in activities.ResolveInput) (activities.ResolveResult, error) {
+	facts, problems := resolveSite(goal.Goal{Target: goal.Target{Site: in.Site, ConversationURL: in.ConversationURL}}, a.Sites)
+	if len(problems) > 0 {
+		return activities.ResolveResult{Problem: problems[0].String()}, nil
+	}
+	facts.Host = a.Host
+	return activities.ResolveResult{Site: facts}, nil
+}
