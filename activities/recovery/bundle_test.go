@@ -78,6 +78,9 @@ func TestOrphanOfACrashIsNoBundleAndIsRemoved(t *testing.T) {
 	if err != nil || len(bundles) != 1 {
 		t.Errorf("%d bundles, %v", len(bundles), err)
 	}
+	if session := l.wayBackSession(t.Context(), l.i, l.authority()); session != "" {
+		t.Errorf("an installed release has a way back: %q", session)
+	}
 	if err := l.Prune(t.Context(), l.i.name, l.plan.Retention); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +110,9 @@ func TestRetentionIsBounded(t *testing.T) {
 		if err := durable.WriteJSON(l.i.closedFile(id), closedSession{Session: record}); err != nil {
 			t.Fatal(err)
 		}
+		if err := durable.WriteJSON(l.i.builtFile("abandoned-"+id), builtRelease{tree}); err != nil { // never closed
+			t.Fatal(err)
+		}
 		release := l.authority().Active
 		release.Tree = tree
 		if n < 4 {
@@ -119,7 +125,7 @@ func TestRetentionIsBounded(t *testing.T) {
 		}
 	}
 	stored, err := l.store.List()
-	if err != nil || len(stored) > 2+3 { // the newest two, and those of three bundles
+	if err != nil || len(stored) > 2+3+1 { // the newest two, those of three bundles, and one that might still be needed
 		t.Errorf("%d releases are stored, %v", len(stored), err)
 	}
 	bundles, err := l.Bundles(t.Context(), l.i.name)
@@ -132,7 +138,7 @@ func TestRetentionIsBounded(t *testing.T) {
 		}
 	}
 	ids, err := l.i.sessionIDs()
-	if err != nil || len(ids) > 10+1 {
+	if err != nil || len(ids) > 10+2 { // with the installation's own, and one that might still be open
 		t.Errorf("%d sessions are kept, %v", len(ids), err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -67,6 +68,9 @@ func (r *Recovery) bootCandidate(ctx context.Context, i instance, session string
 	if s.Home == active.Home || s.Label == active.Label || s.Port != 0 && s.Port == active.Port {
 		return "", fmt.Errorf("%w: it shares home, label or port with the running service", errForeignHome)
 	}
+	if err := r.isolated(release, active.Home); err != nil {
+		return "", err
+	}
 	owner, err := candidateHome(s.Home)
 	if err != nil {
 		return "", err
@@ -91,6 +95,17 @@ func (r *Recovery) bootCandidate(ctx context.Context, i instance, session string
 		snapshot = copied.SHA256
 	}
 	return snapshot, r.restart(ctx, release)
+}
+
+// isolated proves that nothing that the candidate is started with leads into the running service's home.
+func (r *Recovery) isolated(release Release, live string) error {
+	spec := r.spec(release, 0)
+	for _, word := range append(spec.Argv, spec.Env...) {
+		if strings.Contains(word, live) {
+			return fmt.Errorf("%w: %.200q names %s of the running service; write {home} in the plan", errForeignHome, word, live)
+		}
+	}
+	return nil
 }
 
 // candidateHome is the session whose candidate lives in a folder; empty when there is no folder.

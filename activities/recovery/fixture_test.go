@@ -52,7 +52,7 @@ var builtService struct {
 	err  error
 }
 
-func serviceProgram(t *testing.T) string {
+func serviceProgram(t testing.TB) string {
 	t.Helper()
 	builtService.once.Do(func() {
 		if builtService.dir, builtService.err = os.MkdirTemp("", "steward-service-"); builtService.err != nil {
@@ -72,7 +72,7 @@ func serviceProgram(t *testing.T) string {
 // lab is an instance with the fixture service.
 type lab struct {
 	*Recovery
-	t    *testing.T
+	t    testing.TB
 	plan plan.Plan
 	i    instance
 	a    string
@@ -92,7 +92,7 @@ func labOptions(root string) Options {
 }
 
 // newLab installs release A of the fixture service.
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	t.Helper()
 	dir := t.TempDir()
 	root := filepath.Join(dir, "recovery")
@@ -125,7 +125,7 @@ func (l *lab) end() {
 	})
 }
 
-func labPlan(t *testing.T, dir string) plan.Plan {
+func labPlan(t testing.TB, dir string) plan.Plan {
 	t.Helper()
 	command := func(args ...string) map[string]any {
 		return map[string]any{"argv": append([]string{"service"}, args...)}
@@ -161,7 +161,7 @@ func labPlan(t *testing.T, dir string) plan.Plan {
 	return p.Normalize()
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -30,7 +30,8 @@ func (r *Recovery) Install(ctx context.Context, p plan.Plan) (release Release, e
 	if err != nil || failed != nil {
 		return Release{}, errors.Join(err, failure(failed))
 	}
-	return r.installStored(ctx, i, p, tree)
+	release, err = r.installStored(ctx, i, p, tree)
+	return release, errors.Join(err, source.Remove(ctx, p.Source.Repository, i.sourceFolder(installSession)))
 }
 
 // installStored makes a stored release the first one of an instance.

@@ -83,11 +83,9 @@ func nextEpoch(dir string) (uint64, error) {
 	return now.Epoch + 1, err
 }
 
-// start starts a release in its lane with an epoch and waits until it serves: owner, identity and readiness, nothing else.
+// start starts a release in its lane with an epoch and waits until it serves: owner, identity and readiness, nothing else. The
+// caller has verified the release before the service was stopped.
 func (r *Recovery) start(ctx context.Context, release Release, epoch uint64) error {
-	if err := r.store.Verify(release.Tree); err != nil {
-		return err
-	}
 	if _, err := r.provider(release.Service).Start(ctx, r.spec(release, epoch)); err != nil {
 		return err
 	}
@@ -214,8 +212,11 @@ func (r *Recovery) bringUp(ctx context.Context, release Release) error {
 	return fmt.Errorf("release %.12s does not serve after %d tries: %w", release.Tree, r.Tries, failed)
 }
 
-// restart stops what runs in the lane and starts the release with the next epoch.
+// restart stops what runs in the lane and starts the release, which has to be whole, with the next epoch.
 func (r *Recovery) restart(ctx context.Context, release Release) error {
+	if err := r.store.Verify(release.Tree); err != nil {
+		return err
+	}
 	if err := r.stop(ctx, release.Service); err != nil {
 		return err
 	}

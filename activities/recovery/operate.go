@@ -81,26 +81,19 @@ func (o Operations) enter(i instance, in activities.OperationInput, kind string,
 		return nil, err
 	}
 	j, err := i.journal(in.Session)
+	settled := err == nil && (len(j.Operations) == 0 || j.Outcome != "")
 	if err == nil {
 		err = j.begin(operation{ID: in.Operation, Kind: kind, Generation: in.Generation, Reason: in.Reason})
 	}
-	if errors.Is(err, errRepeated) || err != nil && len(j.Operations) == 0 {
-		return nil, errors.Join(err, o.giveUp(l, j))
-	}
-	if err != nil {
+	switch {
+	case err != nil && settled:
+		return nil, errors.Join(err, l.release())
+	case err != nil: // the record that stood before is that of an operation which is not settled
 		return nil, errors.Join(err, l.leave())
 	}
 	w := o.work(i, l, j, in.Plan.Deadlines.Cutover.Std())
 	w.progress = pulse.at
 	return w, nil
-}
-
-// giveUp frees a lock under which nothing was begun. A record that stood before, for an operation that is not settled, stays.
-func (o Operations) giveUp(l *lock, j *journal) error {
-	if len(j.Operations) > 0 && j.Outcome == "" {
-		return l.leave()
-	}
-	return l.release()
 }
 
 // ready proves that a cutover may begin: the stable release is the one that the session froze, the lane is the same, and the

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -252,6 +253,30 @@ func TestFoldersOfOthersAreNoCandidateHome(t *testing.T) {
 	}
 	if _, err := os.Stat(foreign); err != nil {
 		t.Errorf("a folder of others was removed: %v", err)
+	}
+}
+
+func TestCandidateGetsNothingOfTheRunningService(t *testing.T) {
+	l := newLab(t)
+	l.repository()
+	ref := l.built()
+	ref.Plan.Service.Set = []plan.Variable{{Name: "STATE", Value: l.plan.Service.Home + "/state"}}
+	got, err := l.BootCandidate(t.Context(), activities.BootCandidateInput{ReleaseRef: ref})
+	if err != nil || got.Failed == nil || got.Failed.Code != activities.ReleaseLaneShared {
+		t.Errorf("%+v, %v", got.Failed, err)
+	}
+	ref.Plan.Service.Set[0].Value = "{home}/state"
+	if got, err = l.BootCandidate(t.Context(), activities.BootCandidateInput{ReleaseRef: ref}); err != nil || got.Failed != nil {
+		t.Errorf("%+v, %v", got.Failed, err)
+	}
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", got.Candidate.Process.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable := range strings.SplitSeq(string(environment), "\x00") {
+		if strings.Contains(variable, l.plan.Service.Home) || strings.HasPrefix(variable, "FIXTURE_SERVICE=") {
+			t.Errorf("the candidate sees %s", variable)
+		}
 	}
 }
 

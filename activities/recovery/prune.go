@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"steward/activities/recovery/durable"
 	"steward/workflows/release/plan"
@@ -52,9 +51,10 @@ func (r *Recovery) pruneBundles(ctx context.Context, i instance, keep int) error
 	return errors.Join(err, durable.SyncDir(i.bundles()))
 }
 
-// pruneSessions keeps the newest finished sessions. Open ones and the one of the last operation stay.
+// pruneSessions keeps the newest sessions. The one of the last operation stays, and so does one that is not finished, unless a
+// later one is: then it was abandoned.
 func (i instance) pruneSessions(keep int) error {
-	finished, err := i.finished()
+	open, err := i.openSessions()
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,50 @@ func (i instance) pruneSessions(keep int) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range finished[min(keep, len(finished)):] {
-		if s.ID != authority.LastOperation.Session && isSession(s.ID) {
-			err = errors.Join(err, os.RemoveAll(i.session(s.ID)))
+	finished, err := i.finished()
+	if err != nil {
+		return err
+	}
+	stays := map[string]bool{authority.LastOperation.Session: true}
+	for _, id := range open {
+		stays[id] = true
+	}
+	for _, s := range finished[:min(keep, len(finished))] {
+		stays[s.ID] = true
+	}
+	ids, err := i.sessionIDs()
+	for _, id := range ids {
+		if !stays[id] {
+			err = errors.Join(err, os.RemoveAll(i.session(id)), os.RemoveAll(i.sourceFolder(id)))
 		}
 	}
 	return err
+}
+
+// openSessions are the sessions that are not finished and were begun after the last one that is.
+func (i instance) openSessions() ([]string, error) {
+	finished, err := i.finished()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := i.sessionIDs()
+	if err != nil {
+		return nil, err
+	}
+	var open []string
+	for _, id := range ids {
+		if _, err := os.Stat(i.closedFile(id)); err == nil {
+			continue
+		}
+		info, err := os.Stat(i.session(id))
+		if err != nil {
+			return nil, err
+		}
+		if len(finished) == 0 || info.ModTime().After(finished[0].At) {
+			open = append(open, id)
+		}
+	}
+	return open, nil
 }
 
 // pruneStore keeps the newest releases beside those that any instance of the host needs.
@@ -113,18 +151,15 @@ func (r *Recovery) needed(ctx context.Context, i instance) ([]string, error) {
 	for _, b := range bundles {
 		trees = append(trees, b.Release.Tree)
 	}
-	ids, err := i.sessionIDs()
+	open, err := i.openSessions()
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if _, err := os.Stat(i.closedFile(id)); err == nil {
-			continue
-		}
+	for _, id := range open {
 		var built builtRelease
 		if durable.ReadJSON(i.builtFile(id), &built) == nil {
 			trees = append(trees, built.Release)
 		}
 	}
-	return slices.Compact(trees), nil
+	return trees, nil
 }

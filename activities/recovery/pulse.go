@@ -66,6 +66,7 @@ type pulse struct {
 // do not end it: before arming they keep it from arming, and after it the service must not be left half switched.
 func startPulse(ctx context.Context, beat func(context.Context, activities.OperationProgress) error) (*pulse, error) {
 	p := &pulse{beat: beat, quit: make(chan struct{})}
+	ctx = context.WithoutCancel(ctx) // the operation may go on when the activity may not
 	if err := p.send(ctx); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,9 @@ func startPulse(ctx context.Context, beat func(context.Context, activities.Opera
 			select {
 			case <-tick.C:
 				p.mu.Lock()
-				p.doubt = errors.Join(p.doubt, p.send(ctx))
+				if err := p.send(ctx); err != nil {
+					p.doubt = err
+				}
 				p.mu.Unlock()
 			case <-p.quit:
 				return

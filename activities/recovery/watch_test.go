@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -132,4 +133,28 @@ func TestActiveReleaseIsRestartedOnce(t *testing.T) {
 		}
 	}
 	l.settledOn(l.a)
+}
+
+// After a rollback the owner stays the same: A, in one epoch (argoproj/argo-rollouts#3078).
+func TestOwnerIsConstantAfterARollback(t *testing.T) {
+	l := newLab(t)
+	b := l.release(map[string]any{"name": "B"})
+	if result := l.cutover(b); result.Failed != nil {
+		t.Fatalf("%+v", result.Failed)
+	}
+	if result, err := l.operations().Rollback(t.Context(), l.input(b, "r1")); err != nil || result.Failed != nil {
+		t.Fatalf("%+v, %v", result.Failed, err)
+	}
+	l.watching()
+	looks := 20
+	if os.Getenv("STEWARD_TEST_FULL") != "" {
+		looks = 600
+	}
+	first := l.serving()
+	for range looks {
+		if now := l.serving(); now != first || now.Release != l.a {
+			t.Fatalf("the owner changed from %+v to %+v", first, now)
+		}
+		time.Sleep(100 * time.Millisecond) // looks are spread over the time in which it could change
+	}
 }
