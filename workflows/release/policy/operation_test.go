@@ -157,9 +157,7 @@ func TestOperatorsJudgeWhatTheLooksCannot(t *testing.T) {
 	}
 	w := open(func(*world, *evidence.Lane) {})
 	said(t, w.take(word(w, policy.VerdictApplied)), kernel.NeedsEvidence, policy.CodeUnobserved)
-	for !w.state.Operation.Asked {
-		w.serve()
-	}
+	w.serveUntil(func() bool { return w.state.Operation.Asked })
 	require.Equal(t, policy.CodeOutcomeUnknown, w.state.Attention().Class)
 	require.Equal(t, kernel.Timer, w.owed().Class)
 	w.accept(word(w, policy.VerdictUnknown))
@@ -220,9 +218,7 @@ func TestAbort(t *testing.T) {
 	}
 	w := newWorld(t, nil)
 	w.operate(policy.OweCutover, nil, func(id string) policy.Event { return policy.OperationNotStarted{Operation: id} })
-	for w.owed().Kind != policy.OweCutover {
-		w.serve()
-	}
+	w.serveUntil(w.owes(policy.OweCutover))
 	w.begin(w.owed())
 	w.accept(abort)
 	require.Equal(t, kernel.Idle, w.owed().Class, "its end is waited for")
@@ -247,9 +243,7 @@ func TestCancellationIsAnAbortByTemporal(t *testing.T) {
 
 func TestDeadlineOfAnOperationUnderWayIsItsOwn(t *testing.T) {
 	w := newWorld(t, nil)
-	for w.owed().Kind != policy.OweCutover {
-		w.serve()
-	}
+	w.serveUntil(w.owes(policy.OweCutover))
 	w.begin(w.owed())
 	w.now = w.now.Add(48 * time.Hour)
 	w.accept(policy.AbortRequested{Operator: "o", Reason: "r"})

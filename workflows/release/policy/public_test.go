@@ -48,9 +48,7 @@ func TestPublic_C04_AnAbortOfWhatHasEndedDoesNothing(t *testing.T) {
 func TestPublic_C05_AnAbortAfterPromoteWins(t *testing.T) {
 	w := newWorld(t, manual).until(policy.CutoverEligible)
 	w.accept(policy.PromoteRequested{Operator: "o", Reason: "r"})
-	for w.owed().Kind != policy.OweCutover {
-		w.serve()
-	}
+	w.serveUntil(w.owes(policy.OweCutover))
 	w.begin(w.owed())
 	w.accept(abortNow)
 	w.now = w.now.Add(time.Second)
@@ -73,9 +71,7 @@ func TestPublic_C06_InconclusiveNeverAddsUpToAPass(t *testing.T) {
 			return e
 		}
 		w.until(policy.CandidateBooted)
-		for !w.state.Work.Parked {
-			w.serve()
-		}
+		w.serveUntil(func() bool { return w.state.Work.Parked })
 		require.Equal(t, 3, runs)
 		require.Equal(t, "parked", w.state.Attention().Class)
 		w.accept(policy.OperationJudged{Verdict: policy.VerdictUnknown, Operator: "o", Reason: "once more"})
@@ -101,9 +97,7 @@ func TestPublic_C10_BackMeansExactA(t *testing.T) {
 		return policy.OperationReturned{Operation: w.state.Operation.ID, Lane: broken}
 	}
 	w.until(policy.CutoverCommitted)
-	for w.state.Operation == nil || w.state.Operation.State != policy.OperationUnknown {
-		w.serve()
-	}
+	w.serveUntil(func() bool { return w.state.Operation != nil && w.state.Operation.State == policy.OperationUnknown })
 	require.False(t, w.state.Terminal(), "what is not exact A is no return")
 	require.Equal(t, policy.RolledBack, w.end().Phase)
 	require.Equal(t, releaseA, w.lane.Serving.Release)
@@ -169,9 +163,7 @@ func TestPublic_C16_KnownGoodNeedsTheBundleReadBack(t *testing.T) {
 // p2pool-starter-stack/pithead#793: nothing ever marked the slot good.
 func TestPublic_C17_ASoakWithoutAMarkIsNotGood(t *testing.T) {
 	w := newWorld(t, nil).until(policy.Soaking)
-	for w.owed().Kind != policy.OweBundle {
-		w.serve()
-	}
+	w.serveUntil(w.owes(policy.OweBundle))
 	require.Equal(t, policy.Soaking, w.state.Phase, "everything is proven but the bundle: not known-good")
 	require.Equal(t, []string{policy.OweCutover}, w.effects)
 }

@@ -128,10 +128,10 @@ func TestATransientFailureToVerifyAKeepsTheSessionEligible(t *testing.T) {
 		}
 		return w.good(o)
 	}
-	for failures < 3 {
-		w.serve()
+	w.serveUntil(func() bool {
 		require.Equal(t, policy.CutoverEligible, w.state.Phase)
-	}
+		return failures == 3
+	})
 	require.Equal(t, policy.KnownGood, w.end().Phase)
 	require.Equal(t, []string{policy.OweCutover}, w.effects)
 }

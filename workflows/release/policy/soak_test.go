@@ -65,9 +65,7 @@ func TestWindowsOffScheduleProveNothing(t *testing.T) {
 func TestTheWatchdogsRollbackIsThisSessionsRollback(t *testing.T) {
 	for _, kind := range []string{policy.OweWindows, policy.OweLook, policy.OweProof, policy.OweVerify} {
 		w := newWorld(t, stewardProof).until(policy.Soaking)
-		for w.owed().Kind != kind {
-			w.serve()
-		}
+		w.serveUntil(w.owes(kind))
 		w.wentBack(&w.lane)
 		w.lane.Steps = append(w.lane.Steps, evidence.Step{Name: evidence.StepRollbackPublished, Reason: "watchdog"})
 		s := w.end()

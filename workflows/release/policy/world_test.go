@@ -149,6 +149,20 @@ func (w *world) until(p policy.Phase) *world {
 	return w
 }
 
+// serveUntil serves until the condition holds, and fails when that takes too long.
+func (w *world) serveUntil(reached func() bool) {
+	w.t.Helper()
+	for range 500 {
+		if reached() {
+			return
+		}
+		w.serve()
+	}
+	require.Fail(w.t, "never reached", "%s owes %s", w.state.Phase, w.owed().Key)
+}
+
+func (w *world) owes(kind string) func() bool { return func() bool { return w.owed().Kind == kind } }
+
 // end serves until nothing is owed.
 func (w *world) end() policy.State {
 	w.t.Helper()
