@@ -69,7 +69,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&format, "output", "o", "text", "how to answer: text or json")
 	config.AddFlags(root.PersistentFlags(), "data_dir", "sites_dir", "log.level", "log.format")
 	root.AddCommand(
-		newUpCommand(app), newServerCommand(app), newWorkerCommand(app), newRecoveryCommand(app), newRunCommand(app), newReleaseCommand(app),
+		newUpCommand(app), newServerCommand(app), newWorkerCommand(app), newRecoveryCommand(app), newRunCommand(app), newInboxCommand(app), newReleaseCommand(app),
 		newReplayCommand(app), newBrowserCommand(app),
 		newSitesCommand(app), newDoctorCommand(app), newSetupCommand(app), newDemoCommand(app), newChatlabCommand(app), newVersionCommand(app),
 	)
@@ -85,7 +85,7 @@ func newRunCommand(app *app) *cobra.Command {
 	cmd := group("run", "Start, list, watch and steer runs")
 	connectionFlags(cmd)
 	cmd.AddCommand(
-		newRunStartCommand(app), newRunListCommand(app), newRunShowCommand(app), newRunWhyCommand(app),
+		newRunStartCommand(app), newRunListCommand(app), newRunShowCommand(app), newRunWhyCommand(app), newRunProofCommand(app),
 		newRunWatchCommand(app), newRunExportCommand(app),
 	)
 	for _, m := range messages {

@@ -85,6 +85,7 @@ func newRunWhyCommand(app *app) *cobra.Command {
 
 func (a *app) writeWhy(w io.Writer, id string, why policy.Why) {
 	fmt.Fprintf(w, "%s is %s and waits for: %s\n", id, a.paint(bold, string(why.Status)), why.WaitsFor)
+	fmt.Fprintf(w, "obligation:  %s\n", why.Owes)
 	if !why.DueAt.IsZero() {
 		fmt.Fprintf(w, "due:         %s\n", why.DueAt.Local().Format("2006-01-02 15:04:05"))
 	}
@@ -102,6 +103,12 @@ func (a *app) writeWhy(w io.Writer, id string, why policy.Why) {
 	}
 	if !why.LastProof.IsZero() {
 		fmt.Fprintf(w, "last sign:   %s\n", ago(why.LastProof))
+	}
+	if m := why.Succession; m != nil {
+		fmt.Fprintf(w, "moves:       %s to %s %s %s\n", m.Kind, m.ConversationURL, m.Scope, m.Successor)
+	}
+	for _, id := range why.Duplicates {
+		fmt.Fprintf(w, "duplicate:   the superseded %s was seen in the conversation\n", id)
 	}
 	for _, problem := range why.Failure {
 		fmt.Fprintf(w, "problem:     %s\n", problem)

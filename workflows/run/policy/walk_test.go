@@ -120,6 +120,7 @@ func (w *walk) try(e policy.Event) policy.Decision {
 		require.Equal(w, before, after, "only an accept changes the state")
 		require.NotEmpty(w, d.Code)
 	}
+	tabled(w, old, e, d)
 	step(w, old, e, d)
 	w.h.decided(w, old, e, d)
 	w.s = carried(w, d.Next)

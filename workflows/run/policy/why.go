@@ -103,7 +103,7 @@ func (s *State) Attention() *Attention {
 		command := fmt.Sprintf("resume %s --answers %s --reason …", s.WorkflowID, b.ID)
 		switch b.Class {
 		case BlockedUnknown:
-			command = fmt.Sprintf("applied|not-applied %s --effect %s --generation %d --reason …", s.WorkflowID, s.Effect.ID, s.Effect.Generation)
+			command = fmt.Sprintf("applied %s --effect %s --generation %d --reason … # or not-applied", s.WorkflowID, s.Effect.ID, s.Effect.Generation)
 		case BlockedRecovery:
 			command = fmt.Sprintf("recover %s --effect %s --reason …", s.WorkflowID, s.Effect.ID)
 		case BlockedRounds, BlockedOwned:
