@@ -294,7 +294,7 @@ func (d *draft) stalled() verdict {
 
 func (d *draft) elapsed(e TimerElapsed) verdict {
 	o := Policy{}.Obligation(d.State)
-	if o.Key != e.Key || d.at.Before(o.At) {
+	if o.Class != kernel.Timer || o.Key != e.Key || d.at.Before(o.At) {
 		return noOp(CodeNotDue)
 	}
 	switch f := d.Effect.Deferral; {
