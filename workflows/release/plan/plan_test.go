@@ -48,15 +48,21 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 	}{
 		"short revision": {[]string{"3f786850e387550fdab836ed7e6dc881de23001b", "3f78685"}, "source.revision: must be a whole commit id"},
 		"missing gate":   {[]string{"  bootstrap: {argv: [bin/shop, --bootstrap, \"{source}/testdata\"]}\n", ""}, "gates.bootstrap.argv: is empty"},
-		"runner of the host": {[]string{"argv: [gates/type]", "argv: [/usr/bin/true]"},
-			`gates.type.argv[0]: is "/usr/bin/true"; it must be the path of a program inside the release`},
+		"runner of the host": {
+			[]string{"argv: [gates/type]", "argv: [/usr/bin/true]"},
+			`gates.type.argv[0]: is "/usr/bin/true"; it must be the path of a program inside the release`,
+		},
 		"runner outside": {[]string{"argv: [gates/type]", "argv: [../true]"}, "gates.type.argv[0]"},
-		"both probes": {[]string{`mcp: {http: {url: "http://127.0.0.1:{port}/tools"}}`,
-			`mcp: {http: {url: "http://127.0.0.1:{port}/tools"}, command: {argv: [x]}}`}, "canaries.mcp: needs exactly one of command and http"},
+		"both probes": {[]string{
+			`mcp: {http: {url: "http://127.0.0.1:{port}/tools"}}`,
+			`mcp: {http: {url: "http://127.0.0.1:{port}/tools"}, command: {argv: [x]}}`,
+		}, "canaries.mcp: needs exactly one of command and http"},
 		"no probe":        {[]string{`mcp: {http: {url: "http://127.0.0.1:{port}/tools"}}`, "mcp: {}"}, "canaries.mcp: needs exactly one"},
 		"foreign address": {[]string{"http://127.0.0.1:{port}/tools", "http://example.com/tools"}, "canaries.mcp.http.url: must be an http address on this host"},
-		"source in canary": {[]string{`[gates/restart, "{home}", "{port}"]`, `[gates/restart, "{source}"]`},
-			"canaries.recovery_restart.command.argv[1]: holds {source}"},
+		"source in canary": {
+			[]string{`[gates/restart, "{home}", "{port}"]`, `[gates/restart, "{source}"]`},
+			"canaries.recovery_restart.command.argv[1]: holds {source}",
+		},
 		"relative home":     {[]string{"home: /var/lib/shop\n", "home: shop\n"}, "service.home: must be an absolute path"},
 		"same port":         {[]string{"port: 8081", "port: 8080"}, "candidate.port: is 8080, like service.port"},
 		"no candidate port": {[]string{"  port: 8081\n", ""}, "candidate.port: is 0 and service.port is 8080"},
@@ -64,12 +70,16 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 		"home in home":      {[]string{"home: /var/lib/shop-candidate", "home: /var/lib/shop/b"}, "candidate.home: \"/var/lib/shop/b\" and service.home"},
 		"same home":         {[]string{"home: /var/lib/shop-candidate", "home: /var/lib/shop"}, "overlap"},
 		"unknown key":       {[]string{"instance: shop", "instance: shop\nsoack: {}"}, "soack"},
-		"database says nothing": {[]string{", backward_compatible: true", ""},
-			"service.database.backward_compatible: is missing"},
+		"database says nothing": {
+			[]string{", backward_compatible: true", ""},
+			"service.database.backward_compatible: is missing",
+		},
 		"token outside": {[]string{"token_file: token", "token_file: ../token"}, "service.token_file: must be a plain relative path"},
 		"no proof":      {[]string{"    kind: command\n    command: {argv: [gates/order, \"{port}\"]}", "    kind: steward"}, "soak.live_proof.steward: is missing"},
-		"private variable": {[]string{"token_file: token", "token_file: token\n  env: [TEMPORAL_ADDRESS]"},
-			"service.env[0]: must not be a variable of the recovery process itself"},
+		"private variable": {
+			[]string{"token_file: token", "token_file: token\n  env: [TEMPORAL_ADDRESS]"},
+			"service.env[0]: must not be a variable of the recovery process itself",
+		},
 		"soak does not fit": {[]string{"soak:\n", "deadlines: {soak: 5m}\nsoak:\n"}, "deadlines.soak: is 5m; the soak alone takes 10m"},
 	} {
 		t.Run(name, func(t *testing.T) {

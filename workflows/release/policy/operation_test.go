@@ -54,8 +54,10 @@ func TestHowACutoverEnds(t *testing.T) {
 		end   string
 	}{
 		"A was started again": {func(*world, *evidence.Lane) {}, "stop_unproven", true, policy.Failed, policy.CodeNotApplied},
-		"A does not serve": {func(_ *world, l *evidence.Lane) { l.Serving = evidence.Identity{} }, "stop_unproven", true,
-			policy.Failed, policy.CodeUnserviceable},
+		"A does not serve": {
+			func(_ *world, l *evidence.Lane) { l.Serving = evidence.Identity{} }, "stop_unproven", true,
+			policy.Failed, policy.CodeUnserviceable,
+		},
 		"it went back itself": {func(w *world, l *evidence.Lane) { w.wentBack(l) }, "not_ready", true, policy.RolledBack, "not_ready"},
 		"it went back, and A does not serve": {func(w *world, l *evidence.Lane) {
 			w.wentBack(l)
@@ -248,4 +250,15 @@ func TestDeadlineOfAnOperationUnderWayIsItsOwn(t *testing.T) {
 	w.now = w.now.Add(48 * time.Hour)
 	w.accept(policy.AbortRequested{Operator: "o", Reason: "r"})
 	require.Equal(t, policy.CutoverAttempting, w.state.Phase)
+}
+
+func TestTheSwitchIsAsOldAsThePublishedAuthority(t *testing.T) {
+	w := newWorld(t, nil)
+	at := start.Add(time.Minute)
+	w.operate(policy.OweCutover, func(l *evidence.Lane) {
+		w.published(l)
+		l.Steps = []evidence.Step{{Name: evidence.StepStopped, At: start}, {Name: evidence.StepPublished, At: at}, {Name: evidence.StepStarted, At: w.now}}
+	}, lost(true))
+	w.until(policy.CutoverCommitted)
+	require.Equal(t, at, w.state.Switch.At, "work after it counts, although it was learnt later")
 }

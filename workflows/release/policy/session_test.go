@@ -62,10 +62,14 @@ func TestWhatEndsAReleaseBeforeTheSwitch(t *testing.T) {
 		}},
 		"a gate fails":              {policy.OweGate, policy.CodeGateFailed, checks(func(e *policy.CheckRan) { e.Receipt.Outcome = evidence.Failed })},
 		"a gate's runner is absent": {policy.OweGate, "runner_missing", checks(func(e *policy.CheckRan) { e.Trouble = trouble })},
-		"a gate of another revision": {policy.OweGate, policy.CodeReleaseChanged,
-			checks(func(e *policy.CheckRan) { e.Receipt.Revision = "0000" })},
-		"a gate by another runner": {policy.OweGate, policy.CodeReleaseChanged,
-			checks(func(e *policy.CheckRan) { e.Receipt.Runner = releaseA })},
+		"a gate of another revision": {
+			policy.OweGate, policy.CodeReleaseChanged,
+			checks(func(e *policy.CheckRan) { e.Receipt.Revision = "0000" }),
+		},
+		"a gate by another runner": {
+			policy.OweGate, policy.CodeReleaseChanged,
+			checks(func(e *policy.CheckRan) { e.Receipt.Runner = releaseA }),
+		},
 		"a canary fails": {policy.OweCanary, policy.CodeCanaryFailed, checks(func(e *policy.CheckRan) { e.Receipt.Outcome = evidence.Failed })},
 		"the candidate shares the token": {policy.OweBoot, policy.CodeLanesShared, func(w *world, o kernel.Obligation) policy.Event {
 			e := w.good(o).(policy.CandidateServes)
@@ -216,4 +220,9 @@ func TestStaleOutcomesProveNothing(t *testing.T) {
 	w := newWorld(t, nil).until(policy.Built)
 	said(t, w.take(policy.ReleaseWasBuilt{Outcome: policy.Outcome{Key: "build:old"}, Release: "x"}), kernel.Reject, policy.CodeStale)
 	said(t, w.take(policy.TimerElapsed{}), kernel.Reject, policy.CodeStale)
+}
+
+func TestATimerThatIsNotDueIsNoTime(t *testing.T) {
+	w := newWorld(t, manual).until(policy.CutoverEligible)
+	said(t, w.take(policy.TimerElapsed{Outcome: of(w.owed())}), kernel.Reject, policy.CodeNotDue)
 }

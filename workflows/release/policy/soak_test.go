@@ -104,8 +104,10 @@ func TestTheLiveProofIsTheWholeCausalChain(t *testing.T) {
 		"by another release": {func(e *policy.ProofObserved) { e.Turns[2].Release = releaseA }, policy.CodeProofFailed},
 		"before the switch":  {func(e *policy.ProofObserved) { e.Turns[0].Dispatched = start }, policy.CodeProofFailed},
 		"not causal":         {func(e *policy.ProofObserved) { e.Turns[2].Source = e.Turns[0].Effect }, policy.CodeProofFailed},
-		"sent before its cause": {func(e *policy.ProofObserved) { e.Turns[1].Dispatched = e.Turns[0].Committed.Add(-time.Second) },
-			policy.CodeProofFailed},
+		"sent before its cause": {
+			func(e *policy.ProofObserved) { e.Turns[1].Dispatched = e.Turns[0].Committed.Add(-time.Second) },
+			policy.CodeProofFailed,
+		},
 		"one incarnation": {func(e *policy.ProofObserved) {
 			for i := range e.Turns {
 				e.Turns[i].Incarnation = 4

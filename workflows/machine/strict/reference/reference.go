@@ -28,7 +28,6 @@ func (w *Writer) Section(title, path string, t reflect.Type) {
 	}
 	var inner []nested
 	for f := range t.Fields() {
-		f := f
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		of, suffix := f.Type, ""
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
