@@ -97,6 +97,20 @@ func TestOnlyTheActiveReleaseBecomesKnownGood(t *testing.T) {
 	}
 }
 
+// small stores a release that is never run.
+func (l *lab) small(name string) string {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	if err := durable.WriteFile(filepath.Join(dir, "name"), []byte(name)); err != nil {
+		l.t.Fatal(err)
+	}
+	tree, err := l.store.Import(dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return tree
+}
+
 // Many releases leave bounded folders, and the known-good one is never deleted (temporalio/temporal-worker-controller#377).
 func TestRetentionIsBounded(t *testing.T) {
 	l := newLab(t)
@@ -105,7 +119,7 @@ func TestRetentionIsBounded(t *testing.T) {
 	const releases = 15
 	for n := range releases {
 		id := fmt.Sprint("s", n)
-		tree := l.release(map[string]any{"name": id})
+		tree := l.small(id)
 		record := evidence.Session{ID: id, Release: tree, At: time.Now()}
 		if err := durable.WriteJSON(l.i.closedFile(id), closedSession{Session: record}); err != nil {
 			t.Fatal(err)

@@ -47,9 +47,25 @@ func (i instance) hold() (*lock, error) {
 	return &lock{f, i}, nil
 }
 
+// lockPatience is how long the lock is waited for while nobody's operation stands: the watchdog and pruning hold it shortly.
+const lockPatience = 10 * time.Second
+
+// await is hold with patience. Where the record of another session stands, waiting would be in vain.
+func (i instance) await(session string) (*lock, error) {
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
+		l, err := i.hold()
+		if !errors.Is(err, ErrLocked) || time.Now().After(deadline) {
+			return l, err
+		}
+		if record, failed := i.locked(); failed != nil || record != nil && record.Session != session {
+			return nil, errors.Join(err, failed)
+		}
+	}
+}
+
 // take takes the lock for a session and writes its record. The session may re-enter; everybody else is refused.
 func (i instance) take(session string, epoch uint64) (*lock, error) {
-	l, err := i.hold()
+	l, err := i.await(session)
 	if err != nil {
 		return nil, err
 	}

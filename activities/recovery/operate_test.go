@@ -324,6 +324,20 @@ func TestOnlyTheSessionOfALockRecordGoesOn(t *testing.T) {
 	}
 }
 
+// Who looks after the service holds the lock for a moment; an operation waits for that instead of failing.
+func TestOperationWaitsForAShortHold(t *testing.T) {
+	l := newLab(t)
+	b := l.release(map[string]any{"name": "B"})
+	held, err := l.i.hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { _ = held.leave() })
+	if result := l.cutover(b); result.Failed != nil {
+		t.Errorf("%+v", result.Failed)
+	}
+}
+
 func TestStaleWriterPublishesNoAuthority(t *testing.T) {
 	l := newLab(t)
 	now := l.authority()

@@ -14,7 +14,7 @@ import (
 // release, the previous one, those of open sessions and everything that a whole bundle protects stay.
 func (r *Recovery) Prune(ctx context.Context, name string, keep plan.Retention) error {
 	i := r.instance(name)
-	l, err := i.hold() // nothing is removed under an operation
+	l, err := i.await("") // nothing is removed under an operation
 	if err != nil {
 		return err
 	}

@@ -59,8 +59,9 @@ func (r *Recovery) Watch(ctx context.Context) {
 	}
 }
 
-// watch takes one look at an instance and does what the policy says.
-func (r *Recovery) watch(ctx context.Context, i instance, memory map[string]*watched) (err error) {
+// watch takes one look at an instance and does what the policy says. The look holds no lock, so that it never keeps an operation
+// from beginning; one that meanwhile began makes the look worthless.
+func (r *Recovery) watch(ctx context.Context, i instance, memory map[string]*watched) error {
 	authority, err := i.authority()
 	if errors.Is(err, ErrNotInstalled) {
 		return nil
@@ -68,19 +69,11 @@ func (r *Recovery) watch(ctx context.Context, i instance, memory map[string]*wat
 	if err != nil {
 		return err
 	}
-	l, err := i.hold()
-	if err != nil {
-		return err // an operation is under way
-	}
-	defer func() { err = errors.Join(err, l.leave()) }()
 	record, err := i.locked()
 	if err != nil {
 		return err
 	}
 	if record != nil {
-		if err := l.leave(); err != nil {
-			return err
-		}
 		return r.recover(ctx, i)
 	}
 	m := memory[i.name]
@@ -88,27 +81,49 @@ func (r *Recovery) watch(ctx context.Context, i instance, memory map[string]*wat
 		m = &watched{tree: authority.Active.Tree}
 		memory[i.name] = m
 	}
-	look := r.health(ctx, authority.Active)
-	session := ""
+	look, session := r.health(ctx, authority.Active), ""
 	if len(look.Evidence) > 0 {
 		session = r.wayBackSession(ctx, i, authority)
 		look.RollbackTo = session != ""
 	}
-	var action watchdog.Action
-	m.state, action = r.Watchdog.Decide(m.state, look)
-	return r.act(ctx, i, l, authority, session, action, look)
+	state, action := r.Watchdog.Decide(m.state, look)
+	if action != watchdog.Nothing {
+		return r.act(ctx, i, authority, action, look, session, func() { m.state = state })
+	}
+	if record, err = i.locked(); err == nil && record == nil {
+		m.state = state
+	}
+	return err
 }
 
+// act does what the policy says, under the lock and only while nothing changed since the look; then decided is called first.
 func (r *Recovery) act(
-	ctx context.Context, i instance, l *lock, authority Authority, session string, action watchdog.Action, look watchdog.Look,
-) error {
+	ctx context.Context, i instance, authority Authority, action watchdog.Action, look watchdog.Look, session string, decided func(),
+) (err error) {
+	l, err := i.hold()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.leave()) }()
+	record, err := i.locked()
+	if err != nil || record != nil {
+		return err
+	}
+	now, err := i.authority()
+	if err != nil || now.Revision != authority.Revision {
+		return err
+	}
+	decided()
 	switch action {
 	case watchdog.Restart:
 		r.Log.Warn("the service is not well and is restarted", "instance", i.name, "evidence", look.Evidence)
 		return r.restart(ctx, authority.Active)
 	case watchdog.Rollback:
 		r.Log.Error("the service is not well and goes back to the known-good release", "instance", i.name, "session", session)
-		return r.watchdogRollback(ctx, i, l, session, authority.Epoch)
+		if err := l.leave(); err != nil {
+			return err
+		}
+		return r.watchdogRollback(ctx, i, session, authority.Epoch)
 	case watchdog.Stop:
 		r.Log.Error("the service is not well, and a person is needed: `steward recovery status`", "instance", i.name, "evidence", look.Evidence)
 	}
@@ -165,10 +180,7 @@ func (r *Recovery) wayBackSession(ctx context.Context, i instance, authority Aut
 }
 
 // watchdogRollback is the rollback of the session itself, in its own steps.
-func (r *Recovery) watchdogRollback(ctx context.Context, i instance, l *lock, session string, epoch uint64) error {
-	if err := l.leave(); err != nil {
-		return err
-	}
+func (r *Recovery) watchdogRollback(ctx context.Context, i instance, session string, epoch uint64) error {
 	l, err := i.take(session, epoch)
 	if err != nil {
 		return err
