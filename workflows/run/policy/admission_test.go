@@ -282,6 +282,15 @@ func TestLineageCarriesWhatItUsed(t *testing.T) {
 		require.NotEqual(t, past.Effect.ID, n.s.Effect.ID)
 		require.Equal(t, past.Completion, n.s.Completion)
 	})
+	t.Run("a reset to before the admission never repeats an effect id of the same start", func(t *testing.T) {
+		past := start(t).round().s
+		n := zero(t)
+		n.take(policy.OccurrenceRequested{Start: startOf(firstRun, &past)})
+		require.Equal(t, past.RunID, n.s.RunID)
+		for _, turn := range past.Chain() {
+			require.NotEqual(t, turn.Effect, n.s.Effect.ID)
+		}
+	})
 	t.Run("a maximum can only shrink, and every grown one is named", func(t *testing.T) {
 		past := stopped(start(t, rounds(10), repeats(3)).round())
 		w := later(t, past)

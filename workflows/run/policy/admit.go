@@ -149,6 +149,9 @@ func (d *draft) inherit(past *State) {
 		d.Budgets.ProviderFailures.Epoch++
 		d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, false
 	}
+	if past.RunID == d.RunID { // a reset to before the admission: the ids of this start go on where they were
+		d.Sequence = past.Sequence
+	}
 	d.Completion = past.Completion
 	d.Predecessors = past.Predecessors
 	if past.Scope != d.Scope && (past.Status == GoalComplete || past.Status == HandedOff) && past.left(past.Scope) == nil {
