@@ -14,6 +14,9 @@ func (a *Admission) ResolveConversation(_ context.Context, in activities.Resolve
 	if len(problems) > 0 {
 		return activities.ResolveResult{Problem: problems[0].String()}, nil
 	}
+	if facts.ConversationID == "" {
+		return activities.ResolveResult{Problem: "target.conversation_url: names no conversation"}, nil
+	}
 	facts.Host = a.Host
 	return activities.ResolveResult{Site: facts}, nil
 }
