@@ -48,8 +48,17 @@ func (b *Browser) arrive(ctx context.Context, p place, q lookQuery) (arrival, er
 	}
 }
 
-// reopen loads the conversation's own address again, wherever the tab went.
+// reopen loads the conversation's own address again, wherever the tab went; but not over a text in the composer that is
+// somebody else's.
 func (b *Browser) reopen(ctx context.Context, p place, t *tab) error {
+	c, err := t.composer(p.site, "read")
+	if errors.Is(err, errPageGone) {
+		return err
+	}
+	if err == nil && c.Text != "" && digestOf(c.Text) != b.tabs.noted(t.key) {
+		t.fresh = true // as fresh as it gets
+		return nil
+	}
 	if p.unbound() || p.shows(t.page.URL()) || !t.owned {
 		return b.tabs.reload(ctx, t)
 	}

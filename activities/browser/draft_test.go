@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func (l *lab) draftOf(t *testing.T, c activities.Conversation) string {
 }
 
 func TestPublic_A26_B08_B21_AForeignDraftIsNeverTouched(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `{page: {draft: "a fragment of forty characters, or so it is"}, otherwise: [{text: ok}]}`)
 	r := l.send(t, sendInput(c, effect(), "words"))
@@ -36,6 +38,7 @@ func TestPublic_A26_B08_B21_AForeignDraftIsNeverTouched(t *testing.T) {
 }
 
 func TestOwnIdenticalDraftIsUsed(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
 	in := sendInput(c, effect(), "words", "", "more words")
@@ -61,6 +64,7 @@ func (l *lab) residueOf(t *testing.T, c activities.Conversation, in activities.S
 }
 
 func TestResidueOfAnUnarmedEffectIsClearedOnce(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
 	l.residueOf(t, c, sendInput(c, effect(), "an effect that was stopped"))
@@ -71,6 +75,7 @@ func TestResidueOfAnUnarmedEffectIsClearedOnce(t *testing.T) {
 }
 
 func TestResidueOfAnArmedOrClearedEffectIsForeign(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	for name, change := range map[string]func(place, string){
 		"armed": func(_ place, fx string) {
@@ -81,6 +86,7 @@ func TestResidueOfAnArmedOrClearedEffectIsForeign(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := l.conversation(t, `otherwise: [{text: ok}]`)
 			old := sendInput(c, effect(), "an effect that was stopped")
 			change(l.residueOf(t, c, old), old.EffectID)
@@ -92,12 +98,17 @@ func TestResidueOfAnArmedOrClearedEffectIsForeign(t *testing.T) {
 	}
 }
 
+// browsers bounds how many tests have a browser of their own at the same time.
+var browsers = make(chan struct{}, 3)
+
 // hooked is a browser of its own with a hook.
 func hooked(t *testing.T, edit func(*Options)) *lab {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a browser")
 	}
+	browsers <- struct{}{}
+	t.Cleanup(func() { <-browsers })
 	dir := tempDir(t)
 	site, err := chatlab.Start(chatlab.Options{Dir: dir})
 	require.NoError(t, err)
@@ -116,13 +127,18 @@ func closeBrowser(t *testing.T, b *Browser) {
 }
 
 func TestPublic_B21_TextThatChangesAtTheLastMomentIsNotSent(t *testing.T) {
+	t.Parallel()
 	var l *lab
 	var c activities.Conversation
 	l = hooked(t, func(o *Options) {
 		o.Hook = func(point string) {
 			if point == "armed" {
+				p := l.place(t, c)
 				require.NoError(t, l.Draft(c.ID, " and a person's words"))
-				time.Sleep(300 * time.Millisecond) // the page hears of it; the gate judges whatever is there
+				require.Eventually(t, func() bool {
+					now, err := l.browser.tabs.open[p.key].composer(p.site, "read")
+					return err == nil && strings.HasSuffix(now.Text, "words")
+				}, armWindow, 10*time.Millisecond)
 			}
 		}
 	})
@@ -134,4 +150,20 @@ func TestPublic_B21_TextThatChangesAtTheLastMomentIsNotSent(t *testing.T) {
 	require.Equal(t, "press_refused", r.Code)
 	require.Empty(t, l.Record(c.ID))
 	require.Equal(t, in.Prompt+" and a person's words", l.draftOf(t, c))
+}
+
+func TestAPageWithAForeignDraftIsNotLoadedAgain(t *testing.T) {
+	t.Parallel()
+	l := hooked(t, func(*Options) {})
+	c := l.conversation(t, history+"\notherwise: [{text: ok}]")
+	require.Empty(t, l.draftOf(t, c))
+	require.NoError(t, l.Draft(c.ID, "half a sentence"))
+	require.NoError(t, l.SetState(c.ID, chatlab.State{Kind: "disconnected"}))
+	require.Eventually(t, func() bool { return l.draftOf(t, c) == "half a sentence" }, 10*time.Second, 50*time.Millisecond)
+	r := l.send(t, sendInput(c, effect(), "words"))
+	require.Equal(t, activities.SendDeferred, r.Outcome, "%+v", r)
+	seen, err := l.browser.Reconcile(t.Context(), activities.ReconcileInput{Conversation: c, EffectID: effect()})
+	require.NoError(t, err)
+	require.False(t, seen.Marker)
+	require.Equal(t, "half a sentence", l.draftOf(t, c))
 }

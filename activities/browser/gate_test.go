@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mxschmitt/playwright-go"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -35,12 +36,14 @@ func (l *lab) loaded(t *testing.T, c activities.Conversation, text string) (*tab
 }
 
 func TestAPressThatComesLateIsStoppedInThePage(t *testing.T) {
+	t.Parallel()
 	for _, held := range []string{"driver", "browser", "page"} {
 		t.Run("held up in the "+held, func(t *testing.T) {
+			t.Parallel()
 			l := hooked(t, func(*Options) {})
 			c := l.conversation(t, `otherwise: [{text: ok}]`)
 			tab, g := l.loaded(t, c, "words")
-			deadline := time.Now().Add(700 * time.Millisecond)
+			deadline := time.Now().Add(1500 * time.Millisecond)
 			x, y, err := g.aim(deadline)
 			require.NoError(t, err)
 
@@ -48,8 +51,12 @@ func TestAPressThatComesLateIsStoppedInThePage(t *testing.T) {
 			if pid != 0 {
 				require.NoError(t, unix.Kill(pid, unix.SIGSTOP))
 			} else {
-				_, err := tab.page.Evaluate(`() => { setTimeout(() => { const end = performance.now() + 1500; while (performance.now() < end); }, 0) }`)
+				busy := make(chan bool, 1)
+				tab.page.OnConsole(func(playwright.ConsoleMessage) { busy <- true })
+				_, err := tab.page.Evaluate(`() => {
+					setTimeout(() => { console.log("busy"); const end = performance.now() + 4000; while (performance.now() < end); }, 0) }`)
 				require.NoError(t, err)
+				<-busy
 			}
 			pressed := make(chan error, 1)
 			go func() { pressed <- tab.page.Mouse().Click(x, y) }()
@@ -68,6 +75,7 @@ func TestAPressThatComesLateIsStoppedInThePage(t *testing.T) {
 }
 
 func TestTheGateLetsOnePressThroughAndOnlyOnItsControl(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	c := l.conversation(t, `{page: {decoys: [submit]}, otherwise: [{text: ok}]}`)
 	tab, g := l.loaded(t, c, "words")
@@ -102,6 +110,7 @@ func TestTheGateLetsOnePressThroughAndOnlyOnItsControl(t *testing.T) {
 }
 
 func TestAGateWithoutTimeDoesNotOpen(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
 	_, g := l.loaded(t, c, "words")

@@ -2,12 +2,14 @@ package browser
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +35,7 @@ version: 1
 origins: [%s]
 headed: false
 settle: {looks: 3, stable: 600ms, extra: 3s, drift_after: 3s, reload_after: 4s}
-timings: {send_gap: 0s, min_interval: 0s, cooldown: 1s, open: 10s, hydrate: 300ms, control: 3s, commit: 8s, address: 8s,
+timings: {send_gap: 0s, min_interval: 0s, cooldown: 1s, open: 10s, hydrate: 300ms, control: 3s, commit: 20s, address: 20s,
   look: 100ms, look_max: 500ms}
 `
 
@@ -80,11 +82,15 @@ func openBrowser(dir string, site *chatlab.Server, name string, edit func(*Optio
 }
 
 // used is the lab, once a test has used it.
-var used *lab
+var used atomic.Pointer[lab]
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil { // these tests wait for pages, they do not compute
+		panic(err)
+	}
 	code := m.Run()
-	if l := used; l != nil {
+	if l := used.Load(); l != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		if err := l.browser.Close(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -104,7 +110,7 @@ func useLab(t *testing.T) *lab {
 	}
 	l, err := shared()
 	require.NoError(t, err)
-	used = l
+	used.Store(l)
 	return l
 }
 
@@ -136,12 +142,11 @@ func (l *lab) conversation(t *testing.T, scenario string) activities.Conversatio
 	return activities.Conversation{Site: "chatlab", Browser: l.browser.opts.Name, ID: id, URL: l.ConversationURL(id)}
 }
 
-var effects int
+var effects atomic.Int64
 
 // effect is a new effect id.
 func effect() string {
-	effects++
-	return fmt.Sprintf("fx_%016x", time.Now().UnixNano()+int64(effects))
+	return fmt.Sprintf("fx_%016x", time.Now().UnixNano()+effects.Add(1))
 }
 
 const taskID = "t_0123456789ab"

@@ -156,10 +156,15 @@ type scrolled struct {
 	First string `json:"first"`
 }
 
+// topTime is how long a search stays at the top before it believes to have seen the beginning: the page may still fetch
+// older messages.
+const topTime = time.Second
+
 // search scrolls up through the conversation until the marker is seen, or its beginning.
 func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, error) {
 	deadline := time.Now().Add(searchLimit)
-	first, still := "", 0
+	var first string
+	var since time.Time // since when the same message stands at the top
 	for {
 		l, err := t.look(site, q)
 		if err != nil || l.Marker != nil {
@@ -169,11 +174,10 @@ func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, 
 		if err != nil {
 			return l, err
 		}
-		// At the top the page may still fetch older messages: it has to stay there for a while.
-		if still++; !step.Top || step.First != first {
-			first, still = step.First, 0
+		if now := time.Now(); !step.Top || step.First != first || since.IsZero() {
+			first, since = step.First, now
 		}
-		if still > 10 || time.Now().After(deadline) {
+		if time.Since(since) > topTime || time.Now().After(deadline) {
 			_, err := t.scroll(site, "end")
 			return l, err
 		}
@@ -183,7 +187,7 @@ func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, 
 	}
 }
 
-// scroll moves through the conversation: up by a screen, or to its end.
+// scroll moves through the conversation: up by a part of a screen, or to its end.
 func (t *tab) scroll(site *sites.Site, op string) (scrolled, error) {
 	var step scrolled
 	err := t.evaluate(lookLimit, scrollScript, argument{Rules: site.Page, Query: map[string]string{"op": op}}, &step)

@@ -28,6 +28,7 @@ func (l *lab) observing(t *testing.T, in activities.ObserveInput) <-chan activit
 }
 
 func TestLosingATabOrABrowserChangesNoTurn(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, *tab){
 		"the tab is closed":     func(t *testing.T, tb *tab) { require.NoError(t, tb.page.Close()) },
 		"the page crashes":      func(_ *testing.T, tb *tab) { go func() { _, _ = tb.page.Goto("chrome://crash") }() },
@@ -41,6 +42,7 @@ func TestLosingATabOrABrowserChangesNoTurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := hooked(t, func(*Options) {})
 			c := l.conversation(t, `otherwise: [{text: begun}, {gate: go}, {text: '`+valid+`'}]`)
 			fx := effect()
@@ -63,6 +65,7 @@ func TestLosingATabOrABrowserChangesNoTurn(t *testing.T) {
 }
 
 func TestAnObservationStopsSoonWhenItIsCancelled(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: begun}, {gate: never}]`)
 	fx := effect()
@@ -81,6 +84,7 @@ func TestAnObservationStopsSoonWhenItIsCancelled(t *testing.T) {
 }
 
 func TestTheTimesOfAnObservation(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: '`+valid+`'}]`)
 	fx := effect()
@@ -103,6 +107,7 @@ func TestTheTimesOfAnObservation(t *testing.T) {
 }
 
 func TestSomebodyElsesMessageIsWaitedForAndReported(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `replies: [[{text: begun}, {gate: never}], [{text: theirs}, {pause: 1s}, {more: " ends"}]]`)
 	fx := effect()
@@ -114,6 +119,7 @@ func TestSomebodyElsesMessageIsWaitedForAndReported(t *testing.T) {
 }
 
 func TestReconcile(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	ask := func(c activities.Conversation, fx string) activities.ReconcileResult {
 		r, err := l.browser.Reconcile(t.Context(), activities.ReconcileInput{TaskID: taskID, Conversation: c, EffectID: fx})
@@ -145,6 +151,7 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestInterruptPressesStopOnce(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `{page: {decoys: [stop]}, otherwise: [{text: begun}, {gate: never}]}`)
 	fx := effect()
@@ -166,6 +173,7 @@ func TestInterruptPressesStopOnce(t *testing.T) {
 }
 
 func TestProbes(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	probe := func(level string, c activities.Conversation) activities.ProbeResult {
 		require.NoError(t, l.browser.rest.cool(time.Time{}))
@@ -193,6 +201,7 @@ func TestProbes(t *testing.T) {
 }
 
 func TestAMessageThatAPersonEditsAwayIsMoved(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, history+`
 replies: [[{text: begun}, {gate: never}], [{text: theirs}]]`)
@@ -205,6 +214,7 @@ replies: [[{text: begun}, {gate: never}], [{text: theirs}]]`)
 }
 
 func TestARegeneratedAnswerIsTheTurnsAnswer(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: half an answer}, {gate: never}]`)
 	fx := effect()
@@ -217,6 +227,7 @@ func TestARegeneratedAnswerIsTheTurnsAnswer(t *testing.T) {
 }
 
 func TestANewConversationWhoseTabWasLostIsFoundByItsMarker(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	fx := effect()
 	r := l.send(t, sendInput(activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "k"}, fx, "words"))

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -300,6 +301,7 @@ func (s *sending) recheck(ctx context.Context) error {
 	}
 	a := s.b.judge(s.place, s.tab, l)
 	err = s.b.obstacle(s.place.site, a)
+	fence, unsure := s.b.opts.Fence(), s.pulse.unsure()
 	switch {
 	case err != nil:
 	case !a.ready:
@@ -308,12 +310,11 @@ func (s *sending) recheck(ctx context.Context) error {
 		err = deferred(activities.DeferBusy, "busy", "an answer began while the prompt was typed", time.Time{})
 	case !sameEnd(s.base, l):
 		err = deferred(activities.DeferConversationMoved, "conversation_moved", "it moved on while the prompt was typed", time.Time{})
-	case s.b.opts.Fence() != nil:
-		err = deferred(activities.DeferFenced, "fenced", s.b.opts.Fence().Error(), time.Time{})
-	case s.pulse.unsure() != nil:
-		err = deferred(activities.DeferWorkerUnavailable, "heartbeat_unanswered", s.pulse.unsure().Error(), time.Time{})
-	}
-	if err == nil {
+	case fence != nil:
+		err = deferred(activities.DeferFenced, "fenced", fence.Error(), time.Time{})
+	case unsure != nil:
+		err = deferred(activities.DeferWorkerUnavailable, "heartbeat_unanswered", unsure.Error(), time.Time{})
+	default:
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -327,7 +328,7 @@ func sameEnd(a, b look) bool {
 	if (a.Last == nil) != (b.Last == nil) {
 		return false
 	}
-	return a.Last == nil || a.Last.ID == b.Last.ID && a.Last.Text == b.Last.Text && a.LastAnswer.Signature == b.LastAnswer.Signature
+	return a.Last == nil || *a.Last == *b.Last && slices.Equal(a.LastAnswer.Texts, b.LastAnswer.Texts)
 }
 
 // marker is what a prompt carries so that its message is found again.

@@ -23,6 +23,7 @@ func (l *lab) turn(t *testing.T, scenario string) (activities.Conversation, acti
 const valid = `{{receipt "CONTINUE" "first" "more to do"}}`
 
 func TestTurnsThatSettleWithAReceipt(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	for name, scenario := range map[string]string{
 		"A04 B34 receipt after the finish marks": `otherwise: [{text: "Working.\n\n"}, {late: {text: '` + valid + `', after: 800ms}}]`,
@@ -46,6 +47,7 @@ func TestTurnsThatSettleWithAReceipt(t *testing.T) {
 			otherwise: [{pause: 1s}, {text: '` + valid + `'}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c, r := l.turn(t, scenario)
 			require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
 			require.NotNil(t, r.Reading.Receipt, "%+v", r.Reading)
@@ -56,6 +58,7 @@ func TestTurnsThatSettleWithAReceipt(t *testing.T) {
 }
 
 func TestATurnWithoutAReceiptSettlesAfterTheExtraTime(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	began := time.Now()
 	_, r := l.turn(t, `otherwise: [{text: "I go on, no input required."}]`)
@@ -67,6 +70,7 @@ func TestATurnWithoutAReceiptSettlesAfterTheExtraTime(t *testing.T) {
 }
 
 func TestATurnOfToolsAloneSettles(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	_, r := l.turn(t, `otherwise: [{tool: {name: run, output: done, for: 200ms}}]`)
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
@@ -75,12 +79,14 @@ func TestATurnOfToolsAloneSettles(t *testing.T) {
 }
 
 func TestPublic_B13_NoFinishMarksIsDrift(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	_, r := l.turn(t, `otherwise: [{text: "All done."}, no_action_bar]`)
 	require.Equal(t, activities.TurnDrift, r.Turn, "%+v", r)
 }
 
 func TestProviderFailuresComeFromStatusRegions(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	for kind, class := range map[string]string{
 		"error": "turn_error", "network_error": "network_error", "stopped_thinking": "stopped_thinking",
@@ -88,6 +94,7 @@ func TestProviderFailuresComeFromStatusRegions(t *testing.T) {
 	} {
 		for _, language := range []string{"en", "zh"} {
 			t.Run(kind+" "+language, func(t *testing.T) {
+				t.Parallel()
 				_, r := l.turn(t, `{page: {language: `+language+`}, otherwise: [{text: "Half an answer"}, {banner: `+kind+`}]}`)
 				require.Equal(t, activities.TurnFailed, r.Turn, "%+v", r)
 				require.Equal(t, class, r.Class)
@@ -97,6 +104,7 @@ func TestProviderFailuresComeFromStatusRegions(t *testing.T) {
 }
 
 func TestPublic_B27_AStalledPageIsLoadedAgain(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	_, r := l.turn(t, `otherwise: [{text: "Before."}, stall, {text: '`+valid+`'}]`)
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
@@ -104,6 +112,7 @@ func TestPublic_B27_AStalledPageIsLoadedAgain(t *testing.T) {
 }
 
 func TestPublic_B33_AFailureThatThePageMendsItselfIsNone(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c, r := l.turn(t, `replies: [{steps: [{text: "I begin with"}, {banner: {kind: error, auto_retry: 1500ms}}],
 		on_retry: [{text: '`+valid+`'}]}]`)
@@ -113,6 +122,7 @@ func TestPublic_B33_AFailureThatThePageMendsItselfIsNone(t *testing.T) {
 }
 
 func TestPublic_A24_AHugeAnswerIsReadWholeAndLeavesOnlyDigests(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	_, r := l.turn(t, `otherwise: [{text: "{{filler 3000000}}\n\n{{receipt \"CONTINUE\" \"huge\" \"more to do\"}}"}]`)
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
@@ -125,6 +135,7 @@ func TestPublic_A24_AHugeAnswerIsReadWholeAndLeavesOnlyDigests(t *testing.T) {
 }
 
 func TestTheDigestOfAnAnswerDoesNotDependOnHowItIsShown(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	digests := map[string]bool{}
 	for _, page := range []string{`{code: breaks}`, `{code: newlines, language: de, turn_element: div, decoys: [stop]}`} {

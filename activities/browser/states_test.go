@@ -14,6 +14,7 @@ import (
 const history = `conversation: {history: [{role: user, text: hello}, {role: assistant, text: hi}]}`
 
 func TestPageStatesBeforeASend(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	const limited = activities.DeferRateLimited
 	for _, c := range []struct {
@@ -49,6 +50,7 @@ func TestPageStatesBeforeASend(t *testing.T) {
 }
 
 func TestPublic_A15_A16_ALimitHoldsUntilItsEndAndThenOneMessageGoes(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	c := l.conversation(t, history+"\npage: {state: {kind: rate_limit, loads: 1, where: dialog}}\notherwise: [{text: ok}]")
 	in := sendInput(c, effect(), "words")
@@ -63,6 +65,7 @@ func TestPublic_A15_A16_ALimitHoldsUntilItsEndAndThenOneMessageGoes(t *testing.T
 }
 
 func TestAMissingConversation(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, history)
 	c.ID = "00000000-0000-4000-8000-000000000000"
@@ -74,6 +77,7 @@ func TestAMissingConversation(t *testing.T) {
 }
 
 func TestABusyConversationWaits(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `replies: [[{text: begun}, {gate: go}], [{text: ok}]]`)
 	first := effect()
@@ -87,6 +91,7 @@ func TestABusyConversationWaits(t *testing.T) {
 }
 
 func TestTheCausalFence(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: '`+valid+`'}]`)
 	source := effect()
@@ -111,6 +116,7 @@ func TestTheCausalFence(t *testing.T) {
 }
 
 func TestTheSameEffectIsNeverSentTwice(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
 	in := sendInput(c, effect(), "words")
@@ -124,6 +130,7 @@ func TestTheSameEffectIsNeverSentTwice(t *testing.T) {
 }
 
 func TestANewConversationGetsItsDurableAddress(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	sc := chatlab.MustParse(`{page: {provisional: 700ms}, otherwise: [{text: '` + valid + `'}]}`)
 	require.NoError(t, l.SetNew("", sc))

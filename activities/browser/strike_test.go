@@ -23,11 +23,13 @@ func points(seen *[]string, at map[string]func()) func(string) {
 }
 
 func TestASendWhoseArmingIsRefusedDoesNotPress(t *testing.T) {
+	t.Parallel()
 	for name, refusal := range map[string]error{
 		"refused":    fmt.Errorf("%w: it has timed out", ErrRefused),
 		"unanswered": errors.New("connection lost"),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a := &armer{}
 			l := hooked(t, func(o *Options) { o.Arm = a })
 			a.answer = func(p activities.SendProgress) error {
@@ -56,6 +58,7 @@ func TestASendWhoseArmingIsRefusedDoesNotPress(t *testing.T) {
 }
 
 func TestASendThatArmedTooLateDoesNotPress(t *testing.T) {
+	t.Parallel()
 	var seen []string
 	l := hooked(t, func(o *Options) {
 		o.Hook = points(&seen, map[string]func(){"armed": func() { time.Sleep(armWindow + 100*time.Millisecond) }})
@@ -70,6 +73,7 @@ func TestASendThatArmedTooLateDoesNotPress(t *testing.T) {
 }
 
 func TestHeartbeatsAfterArmingCarryIt(t *testing.T) {
+	t.Parallel()
 	a := &armer{}
 	l := hooked(t, func(o *Options) { o.Arm = a })
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
@@ -83,6 +87,7 @@ func TestHeartbeatsAfterArmingCarryIt(t *testing.T) {
 }
 
 func TestAHeartbeatThatTheServerRefusesEndsTheSendBeforeArming(t *testing.T) {
+	t.Parallel()
 	a := &armer{answer: func(activities.SendProgress) error { return fmt.Errorf("%w: cancellation was requested", ErrRefused) }}
 	l := hooked(t, func(o *Options) { o.Arm = a })
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
@@ -96,6 +101,7 @@ func TestAHeartbeatThatTheServerRefusesEndsTheSendBeforeArming(t *testing.T) {
 }
 
 func TestAFencedWorkerIsDeferred(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(o *Options) { o.Fence = func() error { return errors.New("the home has incarnation 4") } })
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
@@ -104,9 +110,11 @@ func TestAFencedWorkerIsDeferred(t *testing.T) {
 }
 
 func TestPublic_B12_AFormThatIsReplacedByThePressIsNotNotApplied(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	for _, when := range []string{"click", "pointerdown"} {
 		t.Run(when, func(t *testing.T) {
+			t.Parallel()
 			c := l.conversation(t, `replies: [{click: {replace_form: `+when+`}, steps: [{text: ok}]}]`)
 			r := l.send(t, sendInput(c, effect(), "words"))
 			require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
@@ -117,14 +125,16 @@ func TestPublic_B12_AFormThatIsReplacedByThePressIsNotNotApplied(t *testing.T) {
 }
 
 func TestAPageThatFreezesAtThePressIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
-	c := l.conversation(t, `replies: [{click: {freeze: 4s}, steps: [{text: ok}]}]`)
+	c := l.conversation(t, `replies: [{click: {freeze: 3s}, steps: [{text: ok}]}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
 	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
 	require.Len(t, l.Record(c.ID), 1)
 }
 
 func TestAPressThatThePageSwallowsIsADoubt(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `replies: [{click: {ignore: 1}, steps: [{text: ok}]}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
@@ -134,9 +144,11 @@ func TestAPressThatThePageSwallowsIsADoubt(t *testing.T) {
 }
 
 func TestPublic_B26_AMessageThatThePageDoesNotShowIsFoundByLoadingItAgain(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	for name, delivery := range map[string]string{"hidden": "hide: true", "cut": "cut: true"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := l.conversation(t, `replies: [{delivery: {`+delivery+`}, steps: [{text: ok}]}]`)
 			r := l.send(t, sendInput(c, effect(), "words"))
 			require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
@@ -146,6 +158,7 @@ func TestPublic_B26_AMessageThatThePageDoesNotShowIsFoundByLoadingItAgain(t *tes
 }
 
 func TestARefusedMessageIsADoubtAndCoolsDown(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	c := l.conversation(t, `replies: [{delivery: {status: 429}, steps: [{text: ok}]}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
@@ -154,6 +167,7 @@ func TestARefusedMessageIsADoubtAndCoolsDown(t *testing.T) {
 }
 
 func TestAMessageThatTheSiteCutsIsCommittedAndSaidToDiffer(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `replies: [{delivery: {truncate: 80}, steps: [{text: ok}]}]`)
 	fx := effect()
@@ -165,6 +179,7 @@ func TestAMessageThatTheSiteCutsIsCommittedAndSaidToDiffer(t *testing.T) {
 }
 
 func TestSendsOfOneBrowserKeepTheirDistance(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(o *Options) {})
 	site := *l.place(t, l.conversation(t, history)).site
 	require.Zero(t, site.Timings.SendGap)
@@ -176,6 +191,7 @@ func TestSendsOfOneBrowserKeepTheirDistance(t *testing.T) {
 }
 
 func TestANewConversationWhosePageFreezesIsNotGivenUp(t *testing.T) {
+	t.Parallel()
 	l := hooked(t, func(*Options) {})
 	require.NoError(t, l.SetNew("", chatlab.MustParse(`replies: [{click: {freeze: 14s}, steps: [{text: ok}]}]`)))
 	c := activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "k"}

@@ -22,9 +22,11 @@ var texts = map[string]string{
 }
 
 func TestPublic_B31_TextsArriveExactly(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	for name, text := range texts {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := l.conversation(t, `otherwise: [{text: "ok"}]`)
 			in := sendInput(c, effect(), text)
 			r := l.send(t, in)
@@ -39,6 +41,7 @@ func TestPublic_B31_TextsArriveExactly(t *testing.T) {
 }
 
 func TestALongPromptArrivesExactly(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `{page: {autolink: true, send_after: 300ms}, otherwise: [{text: "ok"}]}`)
 	line := "A line of some words, with a link http://example.com/path?q=1 and a tab\there.\n"
@@ -49,6 +52,7 @@ func TestALongPromptArrivesExactly(t *testing.T) {
 }
 
 func TestPublic_B20_B09_OnlyTheSendControlIsPressed(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `
 page: {language: zh, decoys: [submit, stop, busy], send_after: 500ms, enter: newline, long_poll: true}
@@ -64,6 +68,7 @@ otherwise: [{text: "ok"}]`)
 }
 
 func TestPromptsThatCannotBeSentAreRefused(t *testing.T) {
+	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `otherwise: [{text: "ok"}]`)
 	for code, change := range map[string]func(*activities.SendInput){

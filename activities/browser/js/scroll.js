@@ -1,4 +1,4 @@
-// Scrolling through a long conversation of which the page mounts only a part. query: {op}: up goes one screen up, end goes
+// Scrolling through a long conversation of which the page mounts only a part. query: {op}: up goes a part of a screen up, end goes
 // to the end.
 
 const scrollerOf = () => {
@@ -12,5 +12,5 @@ const scrollerOf = () => {
 
 const scroller = scrollerOf()
 if (query.op === 'end') scroller.scrollTop = scroller.scrollHeight
-else scroller.scrollTop = Math.max(0, scroller.scrollTop - Math.max(200, scroller.clientHeight * 0.8))
+else scroller.scrollTop = Math.max(0, scroller.scrollTop - Math.max(100, scroller.clientHeight * 0.3))
 return JSON.stringify({top: scroller.scrollTop <= 0, first: idOf(itemsOf()[0] ?? document.body)})
