@@ -73,6 +73,9 @@ func (p *place) key() string {
 	if x := s.Stop; x != nil {
 		stop = fmt.Sprint(x.Canceled, x.Interrupt, x.Interrupted)
 	}
+	if x := s.Succession; x != nil {
+		stop += fmt.Sprint(x.Kind, x.Begun, x.ConversationURL == "")
+	}
 	return fmt.Sprint(
 		p.landed, s.Status, s.Stage, s.Paused != nil, stop, blocker, proposal, s.Next != nil, s.Doubted,
 		"|", e.Fenced, e.State, min(e.Generation-e.EpochBase, 3), e.NotBefore.IsZero(), deferral, min(e.Looks, 2), word,
@@ -88,7 +91,7 @@ func (p *place) outline() string {
 	if s.Blocker != nil {
 		class = s.Blocker.Class
 	}
-	return fmt.Sprint(s.Status, s.Stage, s.Effect.State, class, s.Paused != nil, s.Stop != nil, s.Proposal != nil, s.Next != nil,
+	return fmt.Sprint(s.Status, s.Stage, s.Effect.State, class, s.Paused != nil, s.Stop != nil, s.Proposal != nil, s.Next != nil, s.Succession != nil,
 		s.Completion.Effect == s.Effect.ID, s.Turn.SettledAt.IsZero(), s.Effect.NotBefore.IsZero(), s.Effect.ID == s.Chain()[0].Effect)
 }
 
@@ -125,8 +128,25 @@ func (p *place) decide(t tester, m move) *place {
 
 // lenses are the parts of the world that the model looks at together; the whole of it at once is for the long tests.
 var lenses = map[string]func(policy.Event) bool{
+	"succession": func(e policy.Event) bool {
+		switch e := e.(type) {
+		case policy.EffectObserved:
+			return e.Reading.Receipt != nil
+		case policy.SemanticDispositionSubmitted:
+			return e.Disposition == policy.DispositionHandoff
+		case policy.ProviderDispatchDeferred:
+			return e.Class == "cancelled"
+		case policy.ProviderDispatchFailed:
+			return e.Code == policy.FailureConversationMissing
+		case policy.RuntimeOrSessionEvicted, policy.AuthorityRecoveryRequested, policy.RecoveryRequested, policy.ControllerClaimObserved:
+			return false
+		}
+		return true
+	},
 	"sends": func(e policy.Event) bool {
 		switch e := e.(type) {
+		case policy.ConversationRebound:
+			return false
 		case policy.EffectObserved:
 			return e.Reading.Receipt != nil && strings.HasPrefix(e.Reading.Receipt.Checkpoint, "from")
 		case policy.StopRequested:
@@ -143,7 +163,9 @@ var lenses = map[string]func(policy.Event) bool{
 			return !e.Suspect
 		case policy.ProviderDispatchDeferred:
 			return e.Class == "conversation_moved"
-		case policy.ProviderDispatchFailed, policy.RuntimeOrSessionEvicted, policy.ProviderUserActionRequired,
+		case policy.SemanticDispositionSubmitted:
+			return e.Disposition != policy.DispositionHandoff
+		case policy.ConversationRebound, policy.ProviderDispatchFailed, policy.RuntimeOrSessionEvicted, policy.ProviderUserActionRequired,
 			policy.ProviderDispatchOutcomeUnknown, policy.PauseRequested, policy.AuthorityRecoveryRequested, policy.CancelRequested:
 			return false
 		}
@@ -157,7 +179,9 @@ var lenses = map[string]func(policy.Event) bool{
 			return !e.Suspect
 		case policy.ProviderDispatchDeferred:
 			return e.Class == "cancelled"
-		case policy.ProviderDispatchFailed, policy.RuntimeOrSessionEvicted, policy.ProviderUserActionRequired:
+		case policy.SemanticDispositionSubmitted:
+			return e.Disposition != policy.DispositionHandoff
+		case policy.ConversationRebound, policy.ProviderDispatchFailed, policy.RuntimeOrSessionEvicted, policy.ProviderUserActionRequired:
 			return false
 		}
 		return true
@@ -232,7 +256,7 @@ func explore(t *testing.T, lens func(policy.Event) bool) {
 	require.Greater(t, len(seen), 200)
 
 	ends := reaching(into, seen, func(p *place) bool {
-		return p.s.Status == policy.GoalComplete || p.s.Blocker != nil && p.s.Blocker.Class == policy.BlockedRounds
+		return p.s.Status == policy.GoalComplete || p.s.Status == policy.HandedOff || p.s.Blocker != nil && p.s.Blocker.Class == policy.BlockedRounds
 	})
 	for key, p := range seen {
 		require.True(t, ends[key] || p.s.Stop != nil, "neither the goal nor the end of the budget can be reached from here: %v", p)
@@ -306,6 +330,14 @@ func (p *place) natural(w *walk) []move {
 		}
 	case policy.OweObserve:
 		add(p.landed, observations(w)...)
+	case policy.OweSucceed:
+		begin := policy.ProviderDispatchStarted{EffectID: w.s.Succession.ID, Generation: 1}
+		bound := policy.SuccessorBound{Succession: w.s.Succession.ID, Successor: "run:chatgpt:other"}
+		owned, refused := bound, bound
+		owned.Owned, refused.Refused = true, "no such site"
+		add(p.landed, begin, bound, owned, refused)
+		begin.Suspect = true
+		add(p.landed, begin)
 	}
 	if o.Class == kernel.Timer {
 		add(p.landed, policy.TimerElapsed{Key: o.Key})
@@ -348,6 +380,9 @@ func spoken(w *walk, landed bool) []policy.Event {
 		policy.SemanticDispositionSubmitted{EffectID: id, Disposition: policy.DispositionWait},
 		policy.SemanticDispositionSubmitted{EffectID: id, Receipt: &receipt.Receipt{Form: receipt.Block, Action: receipt.Continue, Digest: "early"}},
 		policy.AuthorityRecoveryRequested{Revision: w.s.Revision, AuthorityID: w.s.AuthorityID, Operator: "ann"},
+		policy.ConversationRebound{ConversationURL: otherURL, Operator: "ann", Reason: "moved"},
+		policy.SemanticDispositionSubmitted{EffectID: id, Disposition: policy.DispositionHandoff, Scope: "goal:" + id},
+		policy.SemanticDispositionSubmitted{EffectID: id, Disposition: policy.DispositionHandoff, ConversationURL: otherURL},
 	}
 	if landed {
 		events = append(events, w.word(policy.VerdictApplied))

@@ -85,6 +85,8 @@ func (s *State) oweStopping() kernel.Obligation {
 		return message("the outcome of the send under way")
 	case s.Effect.State == EffectUnknown:
 		return s.oweReconcile()
+	case s.handing():
+		return s.oweSucceed()
 	}
 	return owe(kernel.Effect, OweInterrupt, s.InterruptID(), "press the page's Stop once")
 }

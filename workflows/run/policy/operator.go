@@ -135,8 +135,11 @@ func (d *draft) occurrence(e OccurrenceRequested) verdict {
 	return accepted
 }
 
+// handing tells whether the successor is being started: that is taken to its end, also by a cancellation.
+func (s *State) handing() bool { return s.Succession != nil && s.Succession.Begun }
+
 func (d *draft) stop(s Stop) verdict {
-	if d.Succession != nil && d.Succession.Begun {
+	if d.handing() && !s.Canceled {
 		return reject(CodeSuccessionBegun)
 	}
 	if d.Stop != nil {
@@ -164,7 +167,7 @@ func (d *draft) settleStop() {
 		return
 	}
 	switch {
-	case d.Effect.State == EffectDispatching:
+	case d.Effect.State == EffectDispatching, d.handing():
 	case d.Effect.State == EffectUnknown && d.Effect.Looks < *d.Goal.Continuation.UnknownBound:
 	case d.Stop.Interrupt && d.Stop.Interrupted == "":
 	default:

@@ -284,6 +284,27 @@ func TestStop(t *testing.T) {
 	})
 }
 
+func TestCancellationDuringAHandOverIsNotLost(t *testing.T) {
+	outcome := func(change func(e *policy.SuccessorBound)) *walk {
+		w := start(t).round().rebind()
+		e := w.succeed()
+		key := w.owes().Key
+		w.refused(kernel.Reject, policy.CodeSuccessionBegun, stopEvent(w))
+		w.take(policy.CancelRequested{})
+		require.Equal(t, key, w.owes().Key, "the start of the successor is taken to its end")
+		change(&e)
+		w.take(e)
+		require.True(t, policy.Policy{}.Ending(w.s).Canceled)
+		return w
+	}
+	w := outcome(func(e *policy.SuccessorBound) { e.Successor = "run:chatgpt:other" })
+	w.is(policy.HandedOff, "finish")
+	w = outcome(func(e *policy.SuccessorBound) { e.Refused = "no such site" })
+	w.is(policy.Stopped, "finish")
+	w = outcome(func(e *policy.SuccessorBound) { e.Owned = true })
+	w.is(policy.Stopped, "finish")
+}
+
 func TestInterrupt(t *testing.T) {
 	press := func(w *walk) policy.Event {
 		return policy.ProviderDispatchStarted{EffectID: w.s.InterruptID(), Generation: 1}

@@ -220,8 +220,7 @@ func (w *walk) expected(o kernel.Obligation) policy.Event {
 	case o.Summary == "approve or decline":
 		return policy.ApprovalGiven{Completion: w.s.Completion.ID, Operator: "ann", Reason: "good"}
 	case o.Summary == "an occurrence":
-		w.n++
-		return policy.OccurrenceRequested{OccurrenceID: fmt.Sprintf("o%d", w.n), Operator: "cron"}
+		return policy.OccurrenceRequested{OccurrenceID: fmt.Sprint("revision ", w.s.Revision), Operator: "cron"}
 	case o.Summary == "recover":
 		return recoverEvent(w)
 	case o.Summary == "stop":
