@@ -73,9 +73,13 @@ func TestEarlyReceipt(t *testing.T) {
 			},
 		},
 		{
-			name: "a wait of a turn that has not begun", given: applied, verdict: kernel.Reject, code: policy.CodeIllegal,
+			name: "a wait that names the effect claims its turn", given: applied,
 			event: func(w *walk) policy.Event {
 				return policy.SemanticDispositionSubmitted{EffectID: w.s.Effect.ID, Disposition: policy.DispositionWait}
+			},
+			then: func(w *walk, _ policy.State) {
+				w.is(policy.Waiting, "message")
+				require.False(w, w.s.Chain()[0].Seen.IsZero())
 			},
 		},
 		{

@@ -288,6 +288,7 @@ func (s State) Successor(to goal.SiteFacts, at time.Time) State {
 	g.Target.ConversationURL, g.Target.New = to.ConversationURL, nil
 	d.Goal, d.Site = &g, &to
 	d.WorkflowID = goal.WorkflowID(g, to)
+	d.RunID = s.RunID + ":" + p.ID // were this run reset, it would derive the ids of its own effects again, and not those of the successor
 	d.Revision++
 	switch {
 	case p.Kind == SuccessionHandoff:

@@ -56,7 +56,8 @@ func (w *walk) successor() *walk {
 	next := &walk{tester: w.tester, h: newHistory(), s: carried(w, w.s.Successor(otherSite(), w.at)), at: w.at}
 	require.False(w, next.s.Terminal())
 	require.NotEqual(w, "finish", next.owes().Kind, "%+v", next.s)
-	require.Equal(w, []any{w.s.TaskID, w.s.RelayScopeID, w.s.RunID}, []any{next.s.TaskID, next.s.RelayScopeID, next.s.RunID})
+	require.Equal(w, []any{w.s.TaskID, w.s.RelayScopeID}, []any{next.s.TaskID, next.s.RelayScopeID})
+	require.NotEqual(w, w.s.RunID, next.s.RunID)
 	require.Equal(w, otherURL, next.s.Site.ConversationURL)
 	require.Equal(w, "run:chatgpt:7710a2f4-8d1c-8000-9c55-0d2f6c1f2b9e", next.s.WorkflowID)
 	require.Nil(w, next.s.Succession)

@@ -232,7 +232,8 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 	if v := d.owed(e.EffectID); v.Verdict != kernel.Accept {
 		return v
 	}
-	if d.Status == Dispatched && e.Receipt != nil { // any receipt for it is evidence of the claim
+	// A receipt or a disposition that names the effect is evidence of the claim: only who works on it can know its id.
+	if d.Status == Dispatched && (e.Receipt != nil || e.Disposition == DispositionWait || e.Disposition == DispositionHandoff) {
 		d.claim(d.at)
 	}
 	if d.Status != Claimed {
