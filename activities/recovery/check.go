@@ -34,7 +34,9 @@ func (r *Recovery) check(ctx context.Context, release Release, name string, c pl
 }
 
 // checkIn is check in the folder of a source, keeping the output in a folder; both may be empty.
-func (r *Recovery) checkIn(ctx context.Context, release Release, name string, c plan.Check, source, outputs string) (evidence.Receipt, error) {
+func (r *Recovery) checkIn(
+	ctx context.Context, release Release, name string, c plan.Check, source, outputs string,
+) (evidence.Receipt, error) {
 	var receipt evidence.Receipt
 	var err error
 	if c.HTTP != nil {

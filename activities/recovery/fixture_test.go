@@ -137,7 +137,8 @@ func labPlan(t testing.TB, dir string) plan.Plan {
 		"source":   map[string]any{"repository": filepath.Join(dir, "repository"), "revision": "0123456789012345678901234567890123456789"},
 		"build":    map[string]any{"argv": []string{"true"}, "output": "out"},
 		"gates": map[string]any{
-			"type": command("exit", "0"), "architecture": command("exit", "0"), "architecture_sync": command("exit", "0"), "bootstrap": command("exit", "0"),
+			"type": command("exit", "0"), "architecture": command("exit", "0"),
+			"architecture_sync": command("exit", "0"), "bootstrap": command("exit", "0"),
 		},
 		"canaries": map[string]any{"recovery_restart": passes, "mcp": passes, "scheduler": passes, "supervisor": passes, "controller": passes},
 		"service": map[string]any{
@@ -148,8 +149,10 @@ func labPlan(t testing.TB, dir string) plan.Plan {
 			"database":      map[string]any{"file": "data.db", "backward_compatible": true},
 			"start_timeout": "5s", "stop_timeout": "5s",
 		},
-		"candidate": map[string]any{"home": filepath.Join(dir, "candidate"), "port": candidatePort, "label": "candidate-" + strconv.Itoa(candidatePort)},
-		"soak":      map[string]any{"live_proof": map[string]any{"kind": "command", "command": command("exit", "0")}},
+		"candidate": map[string]any{
+			"home": filepath.Join(dir, "candidate"), "port": candidatePort, "label": "candidate-" + strconv.Itoa(candidatePort),
+		},
+		"soak": map[string]any{"live_proof": map[string]any{"kind": "command", "command": command("exit", "0")}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,8 @@ func points(steps []string) []string {
 	for _, step := range steps {
 		for _, point := range []string{step + unrecorded, step} {
 			// The steps of a rollback are killed once more where it matters: when the authority changed unseen.
-			if strings.HasPrefix(step, "rollback") && point != step && step != evidence.StepRollbackPublished || point == evidence.StepCleared+unrecorded {
+			if strings.HasPrefix(step, "rollback") && point != step && step != evidence.StepRollbackPublished ||
+				point == evidence.StepCleared+unrecorded {
 				continue
 			}
 			if os.Getenv("STEWARD_TEST_FULL") != "" || slices.Contains(short, point) {

@@ -152,7 +152,7 @@ func (r *Recovery) owned(ctx context.Context, release Release, epoch uint64) err
 		return err
 	}
 	if !status.Owned(release.Tree, epoch) || now.Owner != status.Process || now.Epoch != epoch || now.Release != release.Tree {
-		return fmt.Errorf("service %s is release %.12s in epoch %d, and the home belongs to release %.12s in epoch %d; wanted is %.12s in epoch %d",
+		return fmt.Errorf("service %s is release %.12s in epoch %d, and the home belongs to release %.12s in epoch %d; wanted is %.12s in %d",
 			s.Label, status.Release, status.Epoch, now.Release, now.Epoch, release.Tree, epoch)
 	}
 	return nil

@@ -105,7 +105,8 @@ func (o Operations) ready(in activities.OperationInput) (Authority, Release, err
 	case err != nil:
 		return now, next, err
 	case now.Active.Tree != in.Stable.Release:
-		return now, next, fmt.Errorf("%w: release %.12s is active, and the session began with %.12s", ErrAuthority, now.Active.Tree, in.Stable.Release)
+		return now, next, fmt.Errorf("%w: release %.12s is active, and the session began with %.12s",
+			ErrAuthority, now.Active.Tree, in.Stable.Release)
 	case now.Active.Service.Home != next.Service.Home, now.Active.Service.Label != next.Service.Label:
 		return now, next, fmt.Errorf("the plan runs the service in %s as %s, and it runs in %s as %s; a release cannot move it",
 			next.Service.Home, next.Service.Label, now.Active.Service.Home, now.Active.Service.Label)
@@ -127,7 +128,9 @@ func (o Operations) returned(
 }
 
 // ReconcileOperation looks at what is and changes nothing.
-func (r *Recovery) ReconcileOperation(ctx context.Context, in activities.ReconcileOperationInput) (activities.ReconcileOperationResult, error) {
+func (r *Recovery) ReconcileOperation(
+	ctx context.Context, in activities.ReconcileOperationInput,
+) (activities.ReconcileOperationResult, error) {
 	return activities.ReconcileOperationResult{Lane: r.look(ctx, r.instance(in.Plan.Instance), in.Session), Worker: r.Worker}, nil
 }
 

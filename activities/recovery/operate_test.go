@@ -69,7 +69,8 @@ func TestCutoverAndRollback(t *testing.T) {
 	if err != nil || back.Failed != nil || !back.Restored {
 		t.Fatalf("%+v, %v", back, err)
 	}
-	if !slices.Equal(stepNames(back.Lane.Steps), append(slices.Clone(cutoverSteps), rollbackSteps...)) || back.Lane.RollbackReason() != "session" {
+	if !slices.Equal(stepNames(back.Lane.Steps), append(slices.Clone(cutoverSteps), rollbackSteps...)) ||
+		back.Lane.RollbackReason() != "session" {
 		t.Errorf("steps %v, reason %q", stepNames(back.Lane.Steps), back.Lane.RollbackReason())
 	}
 	if back.Database != database.Kept || l.rows() != n {
@@ -197,7 +198,8 @@ func TestDriftOfTheStableReleaseRefusesTheCutover(t *testing.T) {
 		t.Errorf("%+v, %v", result.Failed, err)
 	}
 	in = l.input(strings.Repeat("1", 64), "c2")
-	if result, err = l.operations().Cutover(t.Context(), in); err != nil || result.Failed == nil || result.Failed.Code != activities.ReleaseChanged {
+	if result, err = l.operations().Cutover(t.Context(), in); err != nil || result.Failed == nil ||
+		result.Failed.Code != activities.ReleaseChanged {
 		t.Errorf("%+v, %v", result.Failed, err)
 	}
 	l.settledOn(l.a)

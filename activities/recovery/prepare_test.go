@@ -124,7 +124,9 @@ func TestReleaseOfARevisionFromSourceToCutover(t *testing.T) {
 		t.Fatalf("%+v, %v", result.Failed, err)
 	}
 	l.settledOn(ref.Release)
-	closed := evidence.Session{ID: labSession, Revision: l.plan.Source.Revision, Release: ref.Release, Origin: plan.Person, Phase: "known_good", At: time.Now()}
+	closed := evidence.Session{
+		ID: labSession, Revision: l.plan.Source.Revision, Release: ref.Release, Origin: plan.Person, Phase: "known_good", At: time.Now(),
+	}
 	if _, err := l.CloseSession(t.Context(), activities.CloseSessionInput{ReleaseRef: ref, Record: closed}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +213,8 @@ func TestRunnerIsThatOfThePlace(t *testing.T) {
 	if got := gate(activities.PlaceActive, "service", "exit", "0"); got.Receipt.Runner != l.a {
 		t.Errorf("the live lane is verified by %.12s", got.Receipt.Runner)
 	}
-	if got := gate(activities.PlaceSource, "service", "exit", "75"); got.Receipt.Outcome != evidence.Inconclusive || got.Receipt.Runner != ref.Release {
+	if got := gate(activities.PlaceSource, "service", "exit", "75"); got.Receipt.Outcome != evidence.Inconclusive ||
+		got.Receipt.Runner != ref.Release {
 		t.Errorf("%+v", got.Receipt)
 	}
 	if got := gate(activities.PlaceSource, "service", "exit", "66"); got.Receipt.Outcome != evidence.NoData {
@@ -248,7 +251,8 @@ func TestFoldersOfOthersAreNoCandidateHome(t *testing.T) {
 	if err != nil || got.Failed == nil || got.Failed.Code != activities.ReleaseLaneShared {
 		t.Errorf("%+v, %v", got.Failed, err)
 	}
-	if _, err := l.CloseSession(t.Context(), activities.CloseSessionInput{ReleaseRef: ref, Record: evidence.Session{ID: labSession}}); err != nil {
+	record := evidence.Session{ID: labSession}
+	if _, err := l.CloseSession(t.Context(), activities.CloseSessionInput{ReleaseRef: ref, Record: record}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(foreign); err != nil {

@@ -19,7 +19,9 @@ func (r *Recovery) Prune(ctx context.Context, name string, keep plan.Retention) 
 		return err
 	}
 	defer l.leave()
-	return errors.Join(r.removeOrphans(i), r.pruneBundles(ctx, i, *keep.Bundles), i.pruneSessions(*keep.Sessions), r.pruneStore(ctx, *keep.Releases))
+	return errors.Join(
+		r.removeOrphans(i), r.pruneBundles(ctx, i, *keep.Bundles), i.pruneSessions(*keep.Sessions), r.pruneStore(ctx, *keep.Releases),
+	)
 }
 
 // pruneBundles keeps the newest whole bundles. A damaged one protects nothing and goes.

@@ -117,7 +117,8 @@ func TestSoakWindows(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = l.ObserveSoak(t.Context(), in); err != nil || slices.ContainsFunc(got.Windows, func(w evidence.Window) bool { return !w.OffSchedule }) {
+	onSchedule := func(w evidence.Window) bool { return !w.OffSchedule }
+	if got, err = l.ObserveSoak(t.Context(), in); err != nil || slices.ContainsFunc(got.Windows, onSchedule) {
 		t.Errorf("windows of a dead service: %+v, %v", got.Windows, err)
 	}
 }

@@ -161,7 +161,8 @@ func (a *app) writeStatus(w io.Writer, s recovery.Status) {
 		line("last", fmt.Sprintf("%s of session %s: %s", last.Kind, cmp.Or(last.Session, "none"), cmp.Or(s.Outcome, "done")))
 	}
 	if s.Operation != nil {
-		line("operation", fmt.Sprintf("session %s, since %s, last step %s", s.Operation.Session, s.Operation.Since.Format(time.RFC3339), s.Operation.Last))
+		o := s.Operation
+		line("operation", fmt.Sprintf("session %s, since %s, last step %s", o.Session, o.Since.Format(time.RFC3339), o.Last))
 	}
 	if s.Fence != nil {
 		line("fence", "no new work until "+s.Fence.Deadline.Format(time.RFC3339)+" at the latest")

@@ -99,7 +99,8 @@ func Inspect(ctx context.Context, file string) (Backup, error) {
 	for _, table := range tables {
 		var n int64
 		quoted := `"` + strings.ReplaceAll(table, `"`, `""`) + `"`
-		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+quoted).Scan(&n); err != nil { //nolint:gosec // a quoted name of the database itself
+		//nolint:gosec // a quoted name of the database itself
+		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+quoted).Scan(&n); err != nil {
 			return backup, err
 		}
 		backup.Rows[table] = n
