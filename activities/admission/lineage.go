@@ -20,6 +20,7 @@ import (
 	"steward/activities"
 	"steward/workflows"
 	"steward/workflows/machine"
+	"steward/workflows/run/policy"
 )
 
 const (
@@ -46,13 +47,13 @@ func lineage(ctx context.Context, c client.Client, id, self string) (*activities
 	}
 	for _, run := range earlier {
 		left, err := finalState(ctx, c, id, run, self)
-		if errors.Is(err, errNeverBegan) {
-			continue // closed before its first decision: what counts is what it found
+		if errors.Is(err, errNeverBegan) || err == nil && !tells(left.State) {
+			continue // closed before its admission: what counts is what it found
 		}
 		return left, err
 	}
 	if len(earlier) == listed {
-		return nil, fmt.Errorf("the last %d runs of %s were closed before they began; none tells what there was before", listed, id)
+		return nil, fmt.Errorf("the last %d runs of %s were closed before they were admitted; none tells what there was before", listed, id)
 	}
 	return nil, nil
 }
@@ -219,6 +220,12 @@ func beginning(ctx context.Context, c client.Client, id, run string) (carried js
 		}
 	}
 	return carried, false, nil
+}
+
+// tells says whether the policy can judge a start by the state. One that cannot be read is for the policy to refuse.
+func tells(raw json.RawMessage) bool {
+	var state policy.State
+	return json.Unmarshal(raw, &state) != nil || state.Tells()
 }
 
 // holdsState tells a state, a JSON object, from an absent one.

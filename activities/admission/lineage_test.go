@@ -32,6 +32,8 @@ type end struct {
 type left struct {
 	Mark string                 `json:"mark"`
 	Saw  activities.AdmitResult `json:"saw"`
+	// Goal stands in the state of every run that was admitted.
+	Goal *struct{} `json:"goal,omitempty"`
 }
 
 // fakeRun admits itself like a run and then closes as it was told.
@@ -40,7 +42,10 @@ func fakeRun(ctx workflow.Context, e end, carry *machine.Carry[*left]) (*left, e
 	if carry != nil {
 		state = carry.State
 	} else {
-		state = &left{Mark: e.State}
+		state = &left{Mark: e.State, Goal: &struct{}{}}
+		if e.How == "unadmitted" {
+			state.Goal, e.How = nil, "result"
+		}
 		ctx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 		info := workflow.GetInfo(ctx).WorkflowExecution
 		in := activities.AdmitInput{Start: json.RawMessage(`{}`), WorkflowID: info.ID, RunID: info.RunID}
@@ -196,10 +201,21 @@ func TestLineageOfEveryEnd(t *testing.T) {
 		require.NoError(t, json.Unmarshal(saw.Lineage.State, &state))
 		require.Equal(t, "before", state.Mark)
 	})
+	t.Run("runs that ended before their admission do not hide what was before", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:unadmitted"
+		require.NoError(t, run(t, id, end{How: "unadmitted", State: "first"}).Get(ctx, nil))
+		require.Nil(t, see(t, id).Lineage)
+		require.NoError(t, run(t, id, end{How: "result", State: "before"}).Get(ctx, nil))
+		require.NoError(t, run(t, id, end{How: "unadmitted", State: "stopped at once"}).Get(ctx, nil))
+		var state left
+		require.NoError(t, json.Unmarshal(see(t, id).Lineage.State, &state))
+		require.Equal(t, "before", state.Mark)
+	})
 	t.Run("a continued run that never began left what it was given", func(t *testing.T) {
 		t.Parallel()
 		id := "run:lab:carried"
-		run := unserved(t, id, nil, machine.Carry[*left]{State: &left{Mark: "carried"}})
+		run := unserved(t, id, nil, machine.Carry[*left]{State: &left{Mark: "carried", Goal: &struct{}{}}})
 		saw := see(t, id)
 		require.Empty(t, saw.LineageError)
 		require.Equal(t, run, saw.Lineage.RunID)

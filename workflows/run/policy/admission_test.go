@@ -311,6 +311,21 @@ func TestLineageCarriesWhatItUsed(t *testing.T) {
 		require.Equal(t, 1, w.s.Budgets.Rounds)
 		require.Equal(t, policy.Failures{Epoch: 1, Streak: 0, Total: 3, Max: 3}, w.s.Budgets.ProviderFailures)
 	})
+	t.Run("a refused start that could not see the lineage tells nothing about it", func(t *testing.T) {
+		w := zero(t)
+		s := startOf(secondRun, nil)
+		s.LineageError = "the list of runs cannot be read"
+		w.take(policy.OccurrenceRequested{Start: s})
+		require.False(t, w.s.Tells(), "the next start has to look behind it")
+		require.False(t, zero(t).s.Tells())
+		stopping := zero(t)
+		stopping.take(stopEvent(stopping))
+		require.False(t, stopping.s.Tells())
+		past := complete(t)
+		require.True(t, past.Tells())
+		refused := later(t, past).s
+		require.True(t, refused.Tells())
+	})
 	t.Run("two refused starts in a row still see the lineage before them", func(t *testing.T) {
 		first := later(t, complete(t))
 		second := later(t, first.s)

@@ -53,16 +53,22 @@ func (d *draft) dropInherited() {
 	d.enroll()
 }
 
+// Tells says whether a state that a run left is one to judge a start by. A run that ended before it was admitted, and a
+// refused start that could not see what was there before it, changed no lineage: what an earlier run left counts.
+func (s *State) Tells() bool {
+	if f := s.Failure; f != nil && f.Code == FailureStartRefused {
+		return f.Lineage != nil
+	}
+	return s.Goal != nil
+}
+
 // left is the state that a lineage left: that of a refused start is the one it saw.
 func left(l *Lineage) *State {
-	if l == nil || l.State == nil {
+	if l == nil || l.State == nil || !l.State.Tells() {
 		return nil
 	}
 	if f := l.State.Failure; f != nil && f.Code == FailureStartRefused {
 		return f.Lineage
-	}
-	if l.State.Status == "" || l.State.Status == Stopped && l.State.Goal == nil {
-		return nil
 	}
 	return l.State
 }
