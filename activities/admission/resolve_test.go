@@ -11,7 +11,9 @@ import (
 
 func TestAnAddressToMoveToIsResolvedByTheSiteAlone(t *testing.T) {
 	a := Admission{Sites: registry(t), Host: "build-1"}
-	got, err := a.ResolveConversation(context.Background(), activities.ResolveInput{Site: "chatgpt", ConversationURL: "https://chatgpt.com/c/" + conversation + "?x=1"})
+	got, err := a.ResolveConversation(context.Background(), activities.ResolveInput{
+		Site: "chatgpt", ConversationURL: "https://chatgpt.com/c/" + conversation + "?x=1",
+	})
 	require.NoError(t, err)
 	require.Empty(t, got.Problem)
 	require.Equal(t, []string{conversation, "https://chatgpt.com/c/" + conversation, "build-1"},

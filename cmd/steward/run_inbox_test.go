@@ -18,7 +18,9 @@ func TestInboxHasWhatWaitsForAPerson(t *testing.T) {
 		Class: "provider_dispatch_outcome_unknown", Since: since, Ask: "was it\nsent?", Command: "steward run applied run:a --reason …",
 	})
 	require.NoError(t, err)
-	late, err := json.Marshal(policy.Attention{Class: "decision", Since: time.Now().Add(-time.Minute), Ask: "Which database?", Command: "steward run resume run:c"})
+	late, err := json.Marshal(policy.Attention{
+		Class: "decision", Since: time.Now().Add(-time.Minute), Ask: "Which database?", Command: "steward run resume run:c",
+	})
 	require.NoError(t, err)
 	errands := errandsOf([]row{
 		{WorkflowID: "run:quiet", Status: "running", Open: true},

@@ -21,7 +21,9 @@ import (
 func TestHandoffToANewScopeContinuesAsNew(t *testing.T) {
 	b := newBench(t)
 	b.OnActivity(workflows.ActivityObserve, anyArg, anyArg).Return(
-		func(_ context.Context, in activities.ObserveInput) (activities.ObserveResult, error) { return b.settled(in, receipt.Continue), nil },
+		func(_ context.Context, in activities.ObserveInput) (activities.ObserveResult, error) {
+			return b.settled(in, receipt.Continue), nil
+		},
 	).After(time.Hour)
 	var handed *answer
 	b.after(time.Minute, func() {

@@ -70,7 +70,9 @@ func TestHandoffToANewScope(t *testing.T) {
 	w := start(t).round().handoff("goal:next", "")
 	old := w.s
 	w.is(policy.PendingRelease, policy.OweRelease)
-	w.refused(kernel.NoOp, policy.CodeDuplicate, policy.SemanticDispositionSubmitted{EffectID: old.Effect.ID, Disposition: policy.DispositionHandoff, Scope: "goal:next"})
+	w.refused(kernel.NoOp, policy.CodeDuplicate, policy.SemanticDispositionSubmitted{
+		EffectID: old.Effect.ID, Disposition: policy.DispositionHandoff, Scope: "goal:next",
+	})
 	w.take(release(w))
 	e := w.succeed()
 	w.refused(kernel.NeedsEvidence, policy.CodeSuccessorMissing, e)
@@ -230,7 +232,9 @@ func TestRebind(t *testing.T) {
 	t.Run("the same rebind twice is one, and another one is refused", func(t *testing.T) {
 		w := start(t).claimed().rebind()
 		w.refused(kernel.NoOp, policy.CodeDuplicate, policy.ConversationRebound{ConversationURL: otherURL, Operator: "ann", Reason: "moved"})
-		w.refused(kernel.Reject, policy.CodeSuccessionPending, policy.ConversationRebound{ConversationURL: "https://chatgpt.com/c/8", Operator: "ann", Reason: "moved"})
+		w.refused(kernel.Reject, policy.CodeSuccessionPending, policy.ConversationRebound{
+			ConversationURL: "https://chatgpt.com/c/8", Operator: "ann", Reason: "moved",
+		})
 		w.refused(kernel.NoOp, policy.CodeDuplicate, policy.ConversationRebound{ConversationURL: site().ConversationURL, Operator: "ann", Reason: "moved"})
 		w = start(t).claimed()
 		w.refused(kernel.NeedsEvidence, policy.CodeOperatorMissing, policy.ConversationRebound{ConversationURL: otherURL})

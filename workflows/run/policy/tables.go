@@ -134,7 +134,7 @@ var Events = []EventRow{
 	{
 		Event: ControllerReleaseObserved{}, Producer: "observe", Legal: []Status{PendingRelease}, Evidence: "effect id of a committed turn, and when it settled",
 		Changes: "the next round: new authority, rounds +1", Duplicate: "no_op",
-		Codes: []string{CodeDuplicate, CodeReleasedEarlier, CodeNotCommitted, CodeNotSettled, CodeIllegal},
+		Codes: []string{"turn_open", CodeDuplicate, CodeReleasedEarlier, CodeNotCommitted, CodeNotSettled, CodeIllegal},
 	},
 	{
 		Event: SuccessorBound{}, Producer: "the driver, when a successor was started", Legal: open, Evidence: "succession and the workflow id that took over",
@@ -184,7 +184,8 @@ var Events = []EventRow{
 		Duplicate: "no_op", Codes: codes(operator, []string{CodeDuplicate, CodeEffectMismatch, CodeNotUnknown, CodeDuplicateRisk}),
 	},
 	{
-		Event: ConversationBound{}, Producer: "send, for a conversation that it created", Legal: []Status{Dispatched, Claimed, PendingRelease, Waiting, WaitingForUser, Blocked},
+		Event: ConversationBound{}, Producer: "send, for a conversation that it created",
+		Legal:    []Status{Dispatched, Claimed, PendingRelease, Waiting, WaitingForUser, Blocked},
 		Evidence: "applied effect, durable id and address", Changes: "a succession to the durable address", Duplicate: "no_op",
 		Codes: []string{CodeDuplicate, CodeEffectMismatch, CodeNotApplied, CodeSuccessorMissing, CodeConversationMismatch},
 	},
