@@ -355,3 +355,17 @@ func TestLateMarkerOfASupersededEffect(t *testing.T) {
 	require.Equal(t, []string{lost}, w.s.Explain().Duplicates)
 	require.Equal(t, policy.EffectApplied, w.s.Retired[0].State)
 }
+
+// A start with a new scope is a lineage of its own: rounds begin anew, what the browser failed at does not.
+func TestANewScopeHasItsOwnRounds(t *testing.T) {
+	w := start(t, rounds(10)).round().round()
+	w.begin()
+	w.take(w.failed("composer_mismatch"))
+	past := stopped(w)
+	same, fresh := later(t, past, rounds(10)), later(t, past, scope("goal:other"))
+	require.Equal(t, 2, same.s.Budgets.Rounds)
+	require.Zero(t, fresh.s.Budgets.Rounds)
+	require.Equal(t, 50, fresh.s.Budgets.MaxRounds, "only the maxima of the same scope can but shrink")
+	require.Equal(t, past.Budgets.ProviderFailures, fresh.s.Budgets.ProviderFailures)
+	require.Equal(t, []string{past.TaskID, past.RelayScopeID}, []string{fresh.s.TaskID, fresh.s.RelayScopeID})
+}
