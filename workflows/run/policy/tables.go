@@ -134,7 +134,7 @@ var Events = []EventRow{
 	{
 		Event: ControllerReleaseObserved{}, Producer: "observe", Legal: []Status{PendingRelease}, Evidence: "effect id of a committed turn, and when it settled",
 		Changes: "the next round: new authority, rounds +1", Duplicate: "no_op",
-		Codes: []string{"turn_open", CodeDuplicate, CodeReleasedEarlier, CodeNotCommitted, CodeNotSettled, CodeIllegal, "turn_open"},
+		Codes: []string{"turn_open", CodeDuplicate, CodeReleasedEarlier, CodeNotCommitted, CodeNotSettled, CodeIllegal},
 	},
 	{
 		Event: SuccessorBound{}, Producer: "the driver, when a successor was started", Legal: open, Evidence: "succession and the workflow id that took over",
