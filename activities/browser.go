@@ -166,6 +166,9 @@ const (
 	TurnDrift TurnState = "ui_drift"
 )
 
+// Ended tells whether nothing more comes of the turn.
+func (t TurnState) Ended() bool { return t == TurnSettled || t == TurnFailed || t == TurnMoved }
+
 // ObserveResult is the bounded evidence of one turn.
 type ObserveResult struct {
 	Turn TurnState `json:"turn"`

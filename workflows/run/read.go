@@ -121,11 +121,13 @@ func late(ctx workflow.Context, s policy.State) (seen []string) {
 }
 
 func release(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {
-	out, failure := look(ctx, s, o)
-	if failure != nil || out.Turn == activities.TurnOpen || out.SettledAt.IsZero() {
-		return policy.ControllerReleaseObserved{EffectID: s.Effect.ID}
+	e := policy.ControllerReleaseObserved{EffectID: s.Effect.ID}
+	if out, failure := look(ctx, s, o); failure == nil && out.Turn.Ended() {
+		if e.At = out.SettledAt; e.At.IsZero() {
+			e.At = workflow.Now(ctx)
+		}
 	}
-	return policy.ControllerReleaseObserved{EffectID: s.Effect.ID, At: out.SettledAt}
+	return e
 }
 
 func reconcile(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.Event {

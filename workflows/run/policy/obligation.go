@@ -128,7 +128,7 @@ func (s *State) oweRelease() kernel.Obligation {
 	if p := s.Proposal; p != nil {
 		return s.oweValidate(p)
 	}
-	return owe(kernel.ReadOnly, OweRelease, s.Effect.ID, "see the turn of "+s.Effect.ID+" settle")
+	return owe(kernel.ReadOnly, OweRelease, numbered(s.Effect.ID, s.Turn.Look), "see the turn of "+s.Effect.ID+" settle")
 }
 
 func (s *State) oweValidate(p *Proposal) kernel.Obligation {

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +38,21 @@ func TestEarlyReceipt(t *testing.T) {
 				w.is(policy.Dispatching, policy.OweSend)
 				require.Equal(w, []any{next, 1}, []any{w.s.Effect.ID, w.s.Budgets.Rounds})
 				w.refused(kernel.NoOp, policy.CodeReleasedEarlier, policy.ControllerReleaseObserved{EffectID: old.Effect.ID, At: w.at})
+			},
+		},
+		{
+			name:  "a committed turn that never settles shows in the inbox, and nothing is sent",
+			given: func(w *walk) { w.claimed(); early(w, receipt.Continue) },
+			event: func(w *walk) policy.Event {
+				w.wait(time.Hour)
+				return policy.ControllerReleaseObserved{EffectID: w.s.Effect.ID}
+			},
+			then: func(w *walk, _ policy.State) {
+				w.is(policy.PendingRelease, policy.OweRelease)
+				require.Equal(w, "turn_overdue", w.s.Attention().Class)
+				w.refused(kernel.NeedsEvidence, policy.CodeNotSettled, policy.ControllerReleaseObserved{EffectID: w.s.Effect.ID})
+				w.take(release(w))
+				require.Nil(w, w.s.Attention())
 			},
 		},
 		{

@@ -338,10 +338,14 @@ func (d *draft) released(e ControllerReleaseObserved) verdict {
 		return reject(CodeIllegal)
 	case !d.Turn.SettledAt.IsZero():
 		return noOp(CodeDuplicate)
+	case e.At.IsZero() && !d.Turn.Overdue && d.at.Sub(d.Completion.At) >= d.Goal.Continuation.AttentionAfter.Std():
+		d.Turn.Overdue = true
+		d.Turn.Look++
+		return acceptAs("turn_open")
 	case e.At.IsZero():
 		return needs(CodeNotSettled, "settled_at")
 	}
-	d.Turn.SettledAt = e.At
+	d.Turn.SettledAt, d.Turn.Overdue = e.At, false
 	d.release()
 	return accepted
 }

@@ -165,6 +165,14 @@ func TestTheObjectiveStandsOnlyWhereItIsNeeded(t *testing.T) {
 	}
 }
 
+// A DONE that is rejected again and again ends in a stagnation prompt.
+func TestAStagnationNamesWhatFailed(t *testing.T) {
+	p := params(prompt.Stagnation)
+	require.NotContains(t, render(t, p), "Failed: ")
+	p.Failed = []string{"tests: exit code 1"}
+	require.Contains(t, render(t, p), "\nFailed: tests: exit code 1\n")
+}
+
 func TestACorrectionNamesWhatFailed(t *testing.T) {
 	p := params(prompt.Correction)
 	for _, p.Protocol = range []bool{false, true} {

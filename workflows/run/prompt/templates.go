@@ -89,7 +89,7 @@ var requests = map[Kind]string{
 		"{mention}The last answers end in the same place. Look for the root cause:",
 		"what really keeps this from moving, and which assumption has not been tested?",
 		"Try another way to the same goal; the goal and its checks stay as they are.",
-	) + outcome + paragraph(keepWorking),
+	) + "{failed}\n" + outcome + paragraph(keepWorking),
 
 	Recovery: paragraph(
 		"{mention}The last turn broke off on the provider's side.",
