@@ -121,8 +121,9 @@ func (w workerSpec) hook(point string) {
 		return
 	}
 	_ = f.Close()
+	// The signal may reach another thread first: this one goes no further before it has been woken.
+	woken := make(chan os.Signal, 1)
+	signal.Notify(woken, syscall.SIGCONT)
 	_ = syscall.Kill(os.Getpid(), syscall.Signal(w.Signal))
-	if syscall.Signal(w.Signal) == syscall.SIGKILL {
-		select {}
-	}
+	<-woken
 }
