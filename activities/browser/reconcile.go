@@ -156,9 +156,12 @@ type scrolled struct {
 	First string `json:"first"`
 }
 
-// topTime is how long a search stays at the top before it believes to have seen the beginning: the page may still fetch
-// older messages.
-const topTime = time.Second
+// How long a search stays at the top before it believes to have seen the beginning, and how long a page must show no message
+// at all: it may still fetch them.
+const (
+	topTime   = time.Second
+	emptyTime = 5 * time.Second
+)
 
 // search scrolls up through the conversation until the marker is seen, or its beginning.
 func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, error) {
@@ -177,7 +180,11 @@ func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, 
 		if now := time.Now(); !step.Top || step.First != first || since.IsZero() {
 			first, since = step.First, now
 		}
-		if time.Since(since) > topTime || time.Now().After(deadline) {
+		patience := topTime
+		if l.Items == 0 {
+			patience = emptyTime
+		}
+		if time.Since(since) > patience || time.Now().After(deadline) {
 			_, err := t.scroll(site, "end")
 			return l, err
 		}

@@ -17,7 +17,9 @@ func (l *lab) turn(t *testing.T, scenario string) (activities.Conversation, acti
 	fx := effect()
 	r := l.send(t, sendInput(c, fx, "words"))
 	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
-	return c, l.observe(t, observeInput(c, fx))
+	in := observeInput(c, fx)
+	in.Until = time.Now().Add(2 * time.Minute)
+	return c, l.observe(t, in)
 }
 
 const valid = `{{receipt "CONTINUE" "first" "more to do"}}`
