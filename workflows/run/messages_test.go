@@ -229,3 +229,23 @@ func TestCurrentDetailsAreAPageThatAPersonCanRead(t *testing.T) {
 	b.execute()
 	require.Contains(t, b.page(), "stop asked for by ann: because")
 }
+
+func TestListsAreToldAtMostOnceATurnAndTheInboxWhenItMatters(t *testing.T) {
+	b := newBench(t, receipt.Continue, receipt.Continue, receipt.NeedsUser, receipt.Done)
+	upserts, memos := 0, []string{}
+	b.OnUpsertTypedSearchAttributes(anyArg).Run(func(mock.Arguments) { upserts++ }).Return(nil)
+	b.OnUpsertMemo(anyArg).Run(func(args mock.Arguments) {
+		memo, ok := args.Get(0).(map[string]any)
+		require.True(t, ok)
+		class := ""
+		if a, needed := memo[workflows.MemoAttention].(*policy.Attention); needed && a != nil {
+			class = a.Class
+		}
+		memos = append(memos, class)
+	}).Return(nil)
+	b.after(time.Hour, func() { b.SignalWorkflow(workflows.MessageResume, by("answers", b.present().Completion.ID)) })
+	b.execute()
+	require.Equal(t, policy.GoalComplete, b.state().Status)
+	require.Equal(t, []string{"decision", ""}, memos)
+	require.LessOrEqual(t, upserts, 1+len(b.sends)+2, "the start, each turn, the wait for a person and the end")
+}

@@ -111,7 +111,7 @@ func (d *draft) succeeded(e ProviderDispatchSucceeded) verdict {
 
 // applied is positive evidence: the round is dispatched, and only its own dispatch failures are cleared.
 func (d *draft) applied(a Attempted, at time.Time, messageID string) {
-	if at.IsZero() {
+	if at.IsZero() || at.After(d.at) { // a clock that is ahead must not hold the next turn back
 		at = d.at
 	}
 	d.attempt(Attempt{Generation: a.Generation, At: d.at, Outcome: EffectApplied, Worker: a.Worker})

@@ -134,6 +134,15 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 			},
 		},
 		{
+			name: "a browser whose clock is ahead does not hold the next turn back", given: begun,
+			event: func(w *walk) policy.Event {
+				return policy.ProviderDispatchSucceeded{Attempted: w.tried(), At: w.at.Add(24 * time.Hour)}
+			},
+			then: func(w *walk, _ policy.State) {
+				require.Equal(w, w.at.Add(time.Minute), w.s.NextTurnAt())
+			},
+		},
+		{
 			name: "a success of an attempt that was thought failed counts: the message stands there, and no generation is sent",
 			given: func(w *walk) {
 				w.begin()
