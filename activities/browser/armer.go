@@ -39,7 +39,7 @@ func (a temporalArmer) Beat(ctx context.Context, progress activities.SendProgres
 		return fmt.Errorf("heartbeat details: %w", err)
 	}
 	answer, err := a.client.WorkflowService().RecordActivityTaskHeartbeat(ctx, &workflowservice.RecordActivityTaskHeartbeatRequest{
-		Namespace: info.WorkflowNamespace,
+		Namespace: info.Namespace,
 		TaskToken: info.TaskToken,
 		Details:   details,
 	})

@@ -40,9 +40,10 @@ func (s *sending) compose(ctx context.Context) error {
 		return drift("composer", "the composer is not there")
 	}
 	if c.Text != "" && c.Text != s.in.Prompt {
-		if c, err = s.residue(c.Text); err != nil {
+		if err := s.residue(c.Text); err != nil {
 			return err
 		}
+		c.Text = ""
 	}
 	if c.Text == "" {
 		if err := s.enter(ctx); err != nil {
@@ -53,19 +54,19 @@ func (s *sending) compose(ctx context.Context) error {
 }
 
 // residue clears a text that an earlier attempt of ours typed and never armed, once; any other text is foreign.
-func (s *sending) residue(text string) (composer, error) {
+func (s *sending) residue(text string) error {
 	note := s.b.tabs.record(s.place.key).Note
 	foreign := deferred(activities.DeferForeignDraft, "foreign_draft", "the composer holds a text that is not ours", time.Time{})
 	switch {
 	case note == nil || note.Cleared || note.Length != length(text) || note.Digest != digestOf(text):
-		return composer{}, foreign
+		return foreign
 	case s.b.ledger.holds(note.Effect):
-		return composer{}, foreign
+		return foreign
 	}
 	if err := s.b.tabs.change(s.place.key, func(r *record) { r.Note.Cleared = true }); err != nil {
-		return composer{}, err
+		return err
 	}
-	return composer{}, s.tab.clear(s.place.site, text)
+	return s.tab.clear(s.place.site, text)
 }
 
 // enter types the prompt with one trusted insert, and reads it back.

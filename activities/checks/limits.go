@@ -154,7 +154,7 @@ func follow(path string, links int) (string, error) {
 	path = filepath.Join(parent, filepath.Base(path))
 	target, err := os.Readlink(path)
 	if err != nil {
-		return path, nil
+		return path, nil //nolint:nilerr // not a link
 	}
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(parent, target)

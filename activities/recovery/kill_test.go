@@ -68,7 +68,7 @@ func (l *lab) killOperation(kind, release, at string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	out, err := exec.CommandContext(l.t.Context(), exe, "kill-matrix", string(argument)).CombinedOutput() //nolint:gosec // itself
+	out, err := exec.CommandContext(l.t.Context(), exe, "kill-matrix", string(argument)).CombinedOutput()
 	if err == nil || !strings.Contains(err.Error(), "killed") {
 		l.t.Fatalf("%v: %s", err, out)
 	}

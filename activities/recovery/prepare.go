@@ -128,9 +128,8 @@ func (r *Recovery) build(
 		return "", failed, err
 	}
 	if info, err := os.Stat(output); err != nil || !info.IsDir() {
-		return "", &activities.ReleaseFailure{
-			Code: activities.ReleaseOutputMissing, Detail: "the build made no folder " + p.Build.Output,
-		}, nil
+		missing := activities.ReleaseFailure{Code: activities.ReleaseOutputMissing, Detail: "the build made no folder " + p.Build.Output}
+		return "", &missing, nil //nolint:nilerr // a missing output is the build's failure, not this activity's
 	}
 	tree, err = r.store.Import(output, p.Service.Home, p.Candidate.Home)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 
 // Prune bounds what an instance keeps: whole known-good bundles, finished sessions, and releases of the store. The active
 // release, the previous one, those of open sessions and everything that a whole bundle protects stay.
-func (r *Recovery) Prune(ctx context.Context, name string, keep plan.Retention) error {
+func (r *Recovery) Prune(ctx context.Context, name string, keep plan.Retention) (err error) {
 	i := r.instance(name)
 	l, err := i.await("") // nothing is removed under an operation
 	if err != nil {
 		return err
 	}
-	defer l.leave()
+	defer func() { err = errors.Join(err, l.leave()) }()
 	return errors.Join(
 		r.removeOrphans(i), r.pruneBundles(ctx, i, *keep.Bundles), i.pruneSessions(*keep.Sessions), r.pruneStore(ctx, *keep.Releases),
 	)

@@ -35,7 +35,7 @@ func NewBeat(c client.Client) func(context.Context, activities.OperationProgress
 			return fmt.Errorf("heartbeat details: %w", err)
 		}
 		answer, err := c.WorkflowService().RecordActivityTaskHeartbeat(ctx, &workflowservice.RecordActivityTaskHeartbeatRequest{
-			Namespace: info.WorkflowNamespace, TaskToken: info.TaskToken, Details: details,
+			Namespace: info.Namespace, TaskToken: info.TaskToken, Details: details,
 		})
 		var notFound *serviceerror.NotFound
 		switch {

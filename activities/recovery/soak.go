@@ -50,15 +50,15 @@ func (r *Recovery) window(ctx context.Context, release Release, length time.Dura
 	}
 	took := time.Since(began)
 	if err != nil || cpuErr != nil || before.Release != release.Tree {
-		return w, nil
+		return w, nil //nolint:nilerr // what cannot be measured is off schedule
 	}
 	after, err := r.provider(release.Service).Observe(ctx, release.Service.Label)
 	if err != nil || after != before {
-		return w, nil
+		return w, nil //nolint:nilerr // same
 	}
 	now, err := service.CPU(after.Process)
 	if err != nil || now < used {
-		return w, nil
+		return w, nil //nolint:nilerr // same
 	}
 	w.CPU = int((now - used) * 10_000 / took)
 	w.OffSchedule = took > length+length/scheduleSlack

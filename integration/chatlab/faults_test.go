@@ -50,6 +50,7 @@ func TestClickFaults(t *testing.T) {
 			srv := site(t, chatlab.Options{})
 			p, id := open(t, srv, scenario)
 			fill(t, p, "hello")
+			//nolint:staticcheck // a locator finds the new form; the old element itself has to be held
 			old, err := p.Locator("form").ElementHandle()
 			require.NoError(t, err)
 			click := playwright.LocatorClickOptions{Timeout: playwright.Float(3000)}

@@ -99,7 +99,6 @@ func Inspect(ctx context.Context, file string) (Backup, error) {
 	for _, table := range tables {
 		var n int64
 		quoted := `"` + strings.ReplaceAll(table, `"`, `""`) + `"`
-		//nolint:gosec // a quoted name of the database itself
 		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+quoted).Scan(&n); err != nil {
 			return backup, err
 		}

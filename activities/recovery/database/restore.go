@@ -24,7 +24,7 @@ const (
 // stays untouched. scratch is the file for the fresh snapshot, which is removed. The reason says why the live one was kept.
 func Return(ctx context.Context, database string, backup Backup, scratch string) (done, reason string, err error) {
 	if err := backup.Check(ctx); err != nil {
-		return Kept, err.Error(), nil
+		return Kept, err.Error(), nil //nolint:nilerr // a bad backup is a reason to keep the live one
 	}
 	live, err := Snapshot(ctx, database, scratch)
 	err = errors.Join(err, durable.Remove(scratch))

@@ -58,7 +58,7 @@ func (s Store) Import(source string, private ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer removeAll(part)
+	defer func() { _ = removeAll(part) }()
 	tree := filepath.Join(part, "tree")
 	if err := copyTree(source, tree, private); err != nil {
 		return "", fmt.Errorf("store %s: %w", source, err)
@@ -161,7 +161,7 @@ func (s Store) Prune(keep int, protected map[string]bool) ([]string, error) {
 func removeAll(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			err = os.Chmod(path, 0o700)
+			err = os.Chmod(path, 0o700) //nolint:gosec // the store is private to its owner
 		}
 		return err
 	})

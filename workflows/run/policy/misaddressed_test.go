@@ -64,8 +64,11 @@ func misnumbered(w *walk) []policy.Event {
 	look := w.look(false, true)
 	look.Look--
 	events := []policy.Event{
-		turn, later, look, policy.TimerElapsed{Key: "timer:other"}, policy.NotSubmittable{Event: "effect_observed"},
-		policy.OccurrenceRequested{Start: startOf(secondRun, nil)}, policy.TerminalWorkObserved{},
+		turn, later, look,
+		policy.TimerElapsed{Key: "timer:other"},
+		policy.NotSubmittable{Event: "effect_observed"},
+		policy.OccurrenceRequested{Start: startOf(secondRun, nil)},
+		policy.TerminalWorkObserved{},
 		policy.AuthorityRecoveryRequested{Revision: w.s.Revision - 1, AuthorityID: w.s.AuthorityID, Operator: "ann"},
 		policy.AuthorityRecoveryRequested{Revision: w.s.Revision, AuthorityID: "au_other", Operator: "ann"},
 		policy.ApprovalGiven{Completion: "cp_other", Operator: "ann", Reason: "good"},

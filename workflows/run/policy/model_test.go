@@ -371,9 +371,12 @@ func observations(w *walk) []policy.Event {
 func spoken(w *walk, landed bool) []policy.Event {
 	id := w.s.Effect.ID
 	events := []policy.Event{
-		pauseEvent(w), w.resume(""), stopEvent(w), interruptEvent(w), policy.CancelRequested{}, policy.StalledRoundObserved{},
+		pauseEvent(w), w.resume(""), stopEvent(w), interruptEvent(w),
+		policy.CancelRequested{},
+		policy.StalledRoundObserved{},
 		w.word(policy.VerdictUnknown), supersede(w), recoverEvent(w),
-		policy.OccurrenceRequested{OccurrenceID: "o1"}, policy.OccurrenceRequested{OccurrenceID: fmt.Sprint("o", 1+len(w.s.Occurrences))},
+		policy.OccurrenceRequested{OccurrenceID: "o1"},
+		policy.OccurrenceRequested{OccurrenceID: fmt.Sprint("o", 1+len(w.s.Occurrences))},
 		policy.SemanticStateChanged{Operator: "ann", Note: "changed"},
 		policy.ApprovalGiven{Completion: w.s.Completion.ID, Operator: "ann", Reason: "good"},
 		policy.ApprovalDeclined{Completion: w.s.Completion.ID, Operator: "ann", Reason: "bad"},

@@ -248,7 +248,8 @@ func (x *world) messages() []policy.Event {
 		policy.OccurrenceRequested{OccurrenceID: pick(x, "occurrence", "o1", "o2")},
 		policy.ApprovalGiven{Completion: x.s.Completion.ID, Operator: "ann", Reason: "good"},
 		policy.ApprovalDeclined{Completion: x.s.Completion.ID, Operator: "ann", Reason: "bad"},
-		policy.SemanticStateChanged{Operator: "ann", Note: "changed"}, policy.StalledRoundObserved{},
+		policy.SemanticStateChanged{Operator: "ann", Note: "changed"},
+		policy.StalledRoundObserved{},
 		policy.ControllerClaimObserved{EffectID: x.s.Effect.ID, At: x.at},
 	}
 	if x.s.Status == policy.Claimed {
