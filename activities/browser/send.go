@@ -174,7 +174,7 @@ func (s *sending) prepare(ctx context.Context) error {
 		return s.unopened(err)
 	}
 	s.tab, s.base = a.tab, a.look
-	if err := s.judge(a, q); err != nil {
+	if err := s.judge(a); err != nil {
 		return err
 	}
 	if s.in.Fence != nil {
@@ -207,7 +207,7 @@ func (s *sending) unopened(err error) error {
 }
 
 // judge reads the baseline: is this the conversation, and may it be written to now.
-func (s *sending) judge(a arrival, q lookQuery) error {
+func (s *sending) judge(a arrival) error {
 	l := a.look
 	if l.Marker != nil {
 		return s.committed(l, true)
