@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	sdkpb "go.temporal.io/api/sdk/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -158,26 +157,7 @@ func newReleaseShowCommand(app *app) *cobra.Command {
 				return r.explain(id, err)
 			}
 			shown := r.releaseRow(described.GetWorkflowExecutionInfo())
-			if !app.json {
-				var metadata sdkpb.WorkflowMetadata
-				if err := r.query(ctx, id, "", metadataQuery, &metadata); err != nil {
-					return err
-				}
-				app.line("%s\n%s", id, metadata.GetCurrentDetails())
-				if shown.WebUI != "" {
-					app.line("%s", shown.WebUI)
-				}
-				return nil
-			}
-			whole := map[string]any{"release": shown}
-			for _, query := range releaseQueries {
-				var answer json.RawMessage
-				if err := r.query(ctx, id, "", query, &answer); err != nil {
-					return err
-				}
-				whole[query] = answer
-			}
-			return app.answer(whole, nil)
+			return app.show(ctx, r, id, shown.WebUI, map[string]any{"release": shown}, releaseQueries)
 		},
 	}
 }

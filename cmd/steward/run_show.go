@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,26 +37,7 @@ func newRunShowCommand(app *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !app.json {
-				var metadata sdkpb.WorkflowMetadata
-				if err := r.query(ctx, id, "", metadataQuery, &metadata); err != nil {
-					return err
-				}
-				app.line("%s\n%s", id, metadata.GetCurrentDetails())
-				if shown.WebUI != "" {
-					app.line("%s", shown.WebUI)
-				}
-				return nil
-			}
-			whole := map[string]any{"run": shown}
-			for _, query := range queries {
-				var answer json.RawMessage
-				if err := r.query(ctx, id, "", query, &answer); err != nil {
-					return err
-				}
-				whole[query] = answer
-			}
-			return app.answer(whole, nil)
+			return app.show(ctx, r, id, shown.WebUI, map[string]any{"run": shown}, queries)
 		},
 	}
 }
@@ -116,4 +98,27 @@ func (a *app) writeWhy(w io.Writer, id string, why policy.Why) {
 	if n := why.Attention; n != nil {
 		fmt.Fprintf(w, "%s %s: %s\n             %s\n", a.paint(yellow, "needs you:  "), n.Class, n.Ask, n.Command)
 	}
+}
+
+// show prints the page of a workflow as the Web UI has it, or everything that its queries answer.
+func (a *app) show(ctx context.Context, r runs, id, webUI string, whole map[string]any, queries []string) error {
+	if !a.json {
+		var metadata sdkpb.WorkflowMetadata
+		if err := r.query(ctx, id, "", metadataQuery, &metadata); err != nil {
+			return err
+		}
+		a.line("%s\n%s", id, metadata.GetCurrentDetails())
+		if webUI != "" {
+			a.line("%s", webUI)
+		}
+		return nil
+	}
+	for _, query := range queries {
+		var answer json.RawMessage
+		if err := r.query(ctx, id, "", query, &answer); err != nil {
+			return err
+		}
+		whole[query] = answer
+	}
+	return a.answer(whole, nil)
 }
