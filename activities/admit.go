@@ -28,7 +28,9 @@ type AdmitResult struct {
 	Lineage *Lineage `json:"lineage,omitempty"`
 	// LineageError says why a lineage that exists could not be read; Lineage then is nil.
 	LineageError string `json:"lineage_error,omitempty"`
-	Worker       Worker `json:"worker"`
+	// RunID is the run before which Lineage is the last one: the run that asked.
+	RunID  string `json:"run_id,omitempty"`
+	Worker Worker `json:"worker"`
 }
 
 // Ways in which Temporal closes a run.

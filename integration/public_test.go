@@ -123,7 +123,7 @@ func TestPublicReports(t *testing.T) {
 			require.Equal(t, policy.GoalComplete, state.Status)
 			require.Len(t, s.lab.Record(conversation), r.messages)
 			var kinds, codes []string
-			for _, turn := range state.Ledger {
+			for _, turn := range state.Chain() {
 				kinds = append(kinds, string(turn.Kind))
 				if turn.Action == "" {
 					codes = append(codes, turn.Receipt)

@@ -42,6 +42,7 @@ replies:
   - - text: working
     - gate: go
     - text: '{{receipt "DONE" "three" "all is well"}}'
+  - - text: '{{receipt "DONE" "four" "all is well"}}'
 `)
 			run := s.start(t, conversation, s.input(conversation, "reset"))
 			s.until(t, run.GetID(), "in its third turn", func(st policy.State) bool { return st.Turns == 3 })
@@ -56,7 +57,7 @@ replies:
 			state := s.result(t, s.client.GetWorkflow(context.Background(), run.GetID(), ""))
 			require.Equal(t, policy.GoalComplete, state.Status)
 			seen := map[string]int{}
-			for _, turn := range state.Ledger {
+			for _, turn := range state.Chain() {
 				seen[turn.Effect] = s.marked(conversation, turn.Effect)
 			}
 			for effect, n := range seen {

@@ -28,7 +28,7 @@ type Admission struct {
 // Admit reads a start strictly, resolves its site, and reads what the same workflow id left behind. What is wrong with the
 // start is a problem in the result; the error is only for what another attempt may mend.
 func (a *Admission) Admit(ctx context.Context, in activities.AdmitInput) (activities.AdmitResult, error) {
-	result := activities.AdmitResult{Worker: a.Worker}
+	result := activities.AdmitResult{RunID: in.RunID, Worker: a.Worker}
 	left, err := lineage(ctx, a.Client, in.WorkflowID, in.RunID)
 	if ctx.Err() != nil {
 		return result, ctx.Err()

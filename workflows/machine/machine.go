@@ -92,13 +92,14 @@ type machine[S, E any] struct {
 	taken    int    // events taken in this run
 	effects  int    // effects started in this run
 	refusals int    // outcomes in a row that the policy did not accept
-	run      string // the run that started the last effect
+	run      string // the run that started the last effect, or knows all before it
 	suspect  bool   // the history was reset since then
 }
 
-// life is what an action may ask of the driver, through its context.
+// life is what an action may tell the driver, through its context.
 type life struct {
 	renew bool
+	known string
 }
 
 type lifeKey struct{}
@@ -106,6 +107,12 @@ type lifeKey struct{}
 // Renew asks for a continue-as-new at the next quiet point. It is for actions and needs their context.
 func Renew(ctx workflow.Context) {
 	ctx.Value(lifeKey{}).(*life).renew = true
+}
+
+// Known tells that the state holds every effect of the histories that were discarded by resets before the run of this id,
+// so that its first effect is not suspect. The id must come from a recorded result. It is for actions and needs their context.
+func Known(ctx workflow.Context, run string) {
+	ctx.Value(lifeKey{}).(*life).known = run
 }
 
 // Run drives one workflow run until it ends or continues as new; return what it returns. Carry is nil in the first run

@@ -67,7 +67,7 @@ func (m *machine[S, E]) wasReset(ctx workflow.Context) bool {
 	if err := value.Get(&run); err != nil {
 		panic(fmt.Sprintf("machine: the recorded run id is unreadable: %v", err))
 	}
-	changed := run != m.run
+	changed := run != m.run && run != m.life.known
 	m.run = run
 	return changed
 }

@@ -46,6 +46,8 @@ func admit(ctx workflow.Context, input json.RawMessage) policy.Event {
 		start.Lineage = &policy.Lineage{RunID: l.RunID, Closed: l.Closed, State: &policy.State{}}
 		if err := json.Unmarshal(l.State, start.Lineage.State); err != nil {
 			start.Lineage, start.LineageError = nil, fmt.Sprintf("run %s left a state that this release cannot read: %v", l.RunID, err)
+		} else if start.Lineage.State.RunID == start.RunID { // the history was reset to before its admission, and this is all that it lost
+			machine.Known(ctx, out.RunID)
 		}
 	}
 	if len(start.Problems) == 0 && len(out.Goal.Completion.Checks)+len(out.Goal.Progress) > 0 {

@@ -289,13 +289,33 @@ func TestResetToBeforeTheAdmissionNeverRepeatsAnEffectID(t *testing.T) {
 	left, err := json.Marshal(s)
 	require.NoError(t, err)
 
-	b := newBench(t, receipt.Done)
-	b.goal.Scope = "goal:next"
-	b.lineage = &activities.Lineage{RunID: "r1", Closed: activities.ClosedTerminated, State: left}
-	b.execute()
-	require.Equal(t, policy.GoalComplete, b.state().Status)
-	for _, turn := range s.Chain() {
-		require.NotEqual(t, turn.Effect, b.sends[0].EffectID)
+	for name, known := range map[string]bool{"its past was read": true, "its past was not read": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, receipt.Done)
+			b.OnMutableSideEffect("run").Return("the run after the reset")
+			b.admitFn = func(activities.AdmitInput) (activities.AdmitResult, error) {
+				r := activities.AdmitResult{
+					RunID: "the run after the reset", Goal: b.goal.Normalize(b.site), Site: b.site,
+					Lineage: &activities.Lineage{RunID: "r1", Closed: activities.ClosedTerminated, State: left},
+				}
+				if !known {
+					r.RunID, r.Lineage = "the run before", nil
+				}
+				return r, nil
+			}
+			b.goal.Scope = "goal:next"
+			if !known {
+				b.after(time.Hour, b.CancelWorkflow)
+				b.execute()
+				require.Empty(t, b.sends, "its first send may have been made before the reset")
+				return
+			}
+			b.execute()
+			require.Equal(t, policy.GoalComplete, b.state().Status)
+			for _, turn := range s.Chain() {
+				require.NotEqual(t, turn.Effect, b.sends[0].EffectID)
+			}
+		})
 	}
 }
 
