@@ -189,8 +189,11 @@ type ObserveResult struct {
 	// ActivityDigest covers reasoning and tool text too; it serves `why` and attention only.
 	ActivityDigest string    `json:"activity_digest,omitempty"`
 	ActivityAt     time.Time `json:"activity_at,omitzero"`
-	SiteDigest     string    `json:"site_digest,omitempty"`
-	Worker         Worker    `json:"worker"`
+	// ConversationID and ConversationURL are the durable address of a new conversation; with them the observation ends.
+	ConversationID  string `json:"conversation_id,omitempty"`
+	ConversationURL string `json:"conversation_url,omitempty"`
+	SiteDigest      string `json:"site_digest,omitempty"`
+	Worker          Worker `json:"worker"`
 }
 
 // ReconcileInput asks whether the marker of an effect stands in its conversation.

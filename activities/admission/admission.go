@@ -4,7 +4,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -89,8 +88,8 @@ func resolveSite(g goal.Goal, registry *sites.Registry) (goal.SiteFacts, []stric
 	case g.Target.ConversationURL != "":
 		facts.ConversationID, facts.ConversationURL, err = site.Conversation(g.Target.ConversationURL)
 	case g.Target.New != nil:
-		path = "target.new"
-		err = errors.New("this release enrolls existing conversations only; open the conversation yourself and give its conversation_url")
+		path = "target.new.page_url"
+		facts.PageURL, err = site.NewChat(g.Target.New.PageURL)
 	}
 	if err != nil {
 		return facts, []strict.Problem{{Path: path, Message: err.Error()}}

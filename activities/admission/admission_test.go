@@ -37,8 +37,18 @@ func TestAStartIsResolved(t *testing.T) {
 	require.Equal(t, "build-1", got.Goal.Completion.Host)
 	require.Equal(t, got.Site.MinInterval, *got.Goal.Continuation.MinInterval)
 
-	_, problems = Resolve(start(`{"site":"chatgpt","new":{"key":"orders-green"}}`), registry(t), "build-1")
-	require.Contains(t, lines(problems), "target.new: this release enrolls existing conversations only")
+	const project = "https://chatgpt.com/g/g-p-0123456789abcdef-orders/project"
+	for page, want := range map[string]string{"": "https://chatgpt.com/", `,"page_url":"` + project + `?x=1"`: project} {
+		got, problems = Resolve(start(`{"site":"chatgpt","new":{"key":"orders-green"`+page+`}}`), registry(t), "build-1")
+		require.Empty(t, problems)
+		require.Equal(t, "run:chatgpt:new:orders-green", got.WorkflowID)
+		require.Equal(t, []string{want, "", ""}, []string{got.Site.PageURL, got.Site.ConversationID, got.Site.ConversationURL})
+		require.Equal(t, "goal:orders-green", got.Goal.Scope)
+	}
+	for _, page := range []string{"https://chatgpt.com/c/" + conversation, "https://example.com/", "https://chatgpt.com/settings"} {
+		_, problems = Resolve(start(`{"site":"chatgpt","new":{"key":"k","page_url":"`+page+`"}}`), registry(t), "build-1")
+		require.Contains(t, lines(problems), "target.new.page_url: ")
+	}
 }
 
 // Every problem is told at once: what decoding finds and what the site finds.

@@ -59,7 +59,7 @@ func (b *Browser) reopen(ctx context.Context, p place, t *tab) error {
 		t.fresh = true // as fresh as it gets
 		return nil
 	}
-	if p.unbound() || p.shows(t.page.URL()) || !t.owned {
+	if p.shows(t.page.URL()) || !t.owned {
 		return b.tabs.reload(ctx, t)
 	}
 	return b.tabs.load(ctx, t, p.url)
@@ -108,7 +108,7 @@ func (b *Browser) judge(p place, t *tab, l look) arrival {
 	t.generating.Store(l.generating())
 	a.state, a.text = l.state(p.site, blocking...)
 	address, err := p.site.Address(l.URL)
-	there := p.unbound() || err == nil && address.ID == p.id
+	there := err == nil && !p.unbound() && address.ID == p.id || p.unbound() && (l.Marker != nil || err == nil && p.onPage(address))
 	a.missing = !there && err == nil && !address.Provisional && (a.state == nil || a.state.Kind == sites.Missing) ||
 		there && a.state != nil && a.state.Kind == sites.Missing
 	a.ready = there && l.Ready && a.state == nil

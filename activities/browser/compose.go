@@ -55,7 +55,10 @@ func (s *sending) compose(ctx context.Context) error {
 
 // residue clears a text that an earlier attempt of ours typed and never armed, once; any other text is foreign.
 func (s *sending) residue(text string) error {
-	note := s.b.tabs.record(s.place.key).Note
+	key, note := s.place.key, s.b.tabs.record(s.place.key).Note
+	if other, shared := s.b.tabs.residueOf(s.place, text); note == nil && s.place.unbound() && shared != nil {
+		key, note = other, shared
+	}
 	foreign := deferred(activities.DeferForeignDraft, "foreign_draft", "the composer holds a text that is not ours", time.Time{})
 	switch {
 	case note == nil || note.Cleared || note.Length != length(text) || note.Digest != digestOf(text):
@@ -63,7 +66,9 @@ func (s *sending) residue(text string) error {
 	case s.b.ledger.holds(note.Effect):
 		return foreign
 	}
-	if err := s.b.tabs.change(s.place.key, func(r *record) { r.Note.Cleared = true }); err != nil {
+	spent := *note
+	spent.Cleared = true
+	if err := s.b.tabs.change(key, func(r *record) { r.Note = &spent }); err != nil {
 		return err
 	}
 	return s.tab.clear(s.place.site, text)

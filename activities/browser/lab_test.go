@@ -158,9 +158,12 @@ func prompt(c activities.Conversation, fx string, lines ...string) string {
 }
 
 func sendInput(c activities.Conversation, fx string, lines ...string) activities.SendInput {
-	text := prompt(c, fx, lines...)
+	text, kind := prompt(c, fx, lines...), "enrollment"
+	if c.NewKey != "" {
+		kind = kindBootstrap
+	}
 	return activities.SendInput{
-		TaskID: taskID, Conversation: c, EffectID: fx, Generation: 1, Kind: "enrollment", Prompt: text, PromptDigest: digestOf(text),
+		TaskID: taskID, Conversation: c, EffectID: fx, Generation: 1, Kind: kind, Prompt: text, PromptDigest: digestOf(text),
 	}
 }
 

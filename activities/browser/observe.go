@@ -48,7 +48,11 @@ func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (acti
 		until, cancel = context.WithDeadline(ctx, in.Until)
 		defer cancel()
 	}
-	result, err := o.follow(until)
+	follow := o.follow
+	if o.place.unbound() {
+		follow = o.locate
+	}
+	result, err := follow(until)
 	switch {
 	case ctx.Err() != nil:
 		return activities.ObserveResult{}, ctx.Err()

@@ -15,6 +15,8 @@ type place struct {
 	key string
 	id  string
 	url string
+	// project is that of the page on which a new conversation begins; empty for none.
+	project string
 }
 
 // unbound tells that the conversation has no durable id yet.
@@ -40,7 +42,11 @@ func (b *Browser) place(c activities.Conversation) (place, error) {
 		if err != nil {
 			return place{}, fmt.Errorf("%w: %w", errPlace, err)
 		}
-		return place{site: site, key: newKey(site, c.NewKey), url: url}, nil
+		page, err := site.Address(url)
+		if err != nil {
+			return place{}, fmt.Errorf("%w: %w", errPlace, err)
+		}
+		return place{site: site, key: newKey(site, c.NewKey), url: url, project: page.Project}, nil
 	}
 	id, url, err := site.Conversation(c.URL)
 	if err != nil {

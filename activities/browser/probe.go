@@ -62,6 +62,9 @@ func (b *Browser) probe(ctx context.Context, in activities.ProbeInput, r *activi
 			return err
 		}
 	}
+	if p.unbound() {
+		p.key = "probe:" + site.Name // the tab of a new conversation may be the only way to it
+	}
 	if in.Level == activities.ProbeMessage {
 		return b.probeMessage(ctx, site, in.ID)
 	}
@@ -121,7 +124,7 @@ func (b *Browser) probeMessage(ctx context.Context, site *sites.Site, id string)
 	fx := "fx_" + sum[:16]
 	prompt := strings.TrimSpace(site.MessageProbe.Text) + "\n" + marker(fx)
 	r, err := b.Send(ctx, activities.SendInput{
-		TaskID: "probe", EffectID: fx, Generation: 1, Kind: "probe", Prompt: prompt, PromptDigest: digestOf(prompt),
+		TaskID: "probe", EffectID: fx, Generation: 1, Kind: kindProbe, Prompt: prompt, PromptDigest: digestOf(prompt),
 		Conversation: activities.Conversation{Site: site.Name, NewKey: "probe-" + sum[:16]},
 	})
 	if err != nil || r.Outcome == activities.SendCommitted {

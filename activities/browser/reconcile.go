@@ -26,6 +26,9 @@ func (b *Browser) Reconcile(ctx context.Context, in activities.ReconcileInput) (
 		return r, err
 	}
 	defer lease.release()
+	if p.unbound() {
+		return b.reconcileNew(ctx, p, in, r, lease)
+	}
 	q := lookQuery{Marker: marker(in.EffectID)}
 	a, err := b.revisit(ctx, p, q)
 	if ctx.Err() != nil {
@@ -37,12 +40,7 @@ func (b *Browser) Reconcile(ctx context.Context, in activities.ReconcileInput) (
 	}
 	l := a.look
 	if a.ready && l.Marker == nil {
-		if p.unbound() {
-			a.tab, l, err = b.trace(ctx, p, a.tab, q)
-		} else {
-			l, err = a.tab.search(ctx, p.site, q)
-		}
-		if err != nil {
+		if l, err = a.tab.search(ctx, p.site, q); err != nil {
 			r.Class, r.Detail = unreadable(err), cut(err.Error())
 			return r, ctx.Err()
 		}
@@ -50,18 +48,10 @@ func (b *Browser) Reconcile(ctx context.Context, in activities.ReconcileInput) (
 	switch {
 	case l.Marker != nil:
 		r.Readable, r.Marker, r.UserMessageID, r.LaterMessages = true, true, l.Marker.ID, l.Later
-		if id, url, err := p.site.Conversation(l.URL); err == nil {
-			r.ConversationID, r.ConversationURL = id, url
-			if err := b.tabs.bind(a.tab, boundKey(p.site, id), url); err != nil {
-				b.log.Warn("tab file", "error", err)
-			}
-		}
-	case a.missing:
-		r.Class, r.Detail = "missing", "the page shows "+l.URL
-	case a.state != nil:
-		r.Class, r.Detail = a.state.Class, cut(a.text)
+		r.ConversationID, r.ConversationURL = p.id, p.url
 	case !a.ready:
-		r.Class, r.Detail = activities.DeferPageNotReady, "the page shows neither composer nor a known state"
+		r.Class, r.Detail = a.stands()
+		r.Detail = cut(r.Detail)
 	default:
 		r.Readable = true
 	}
@@ -69,14 +59,13 @@ func (b *Browser) Reconcile(ctx context.Context, in activities.ReconcileInput) (
 	return r, nil
 }
 
-// revisit arrives at the conversation with a freshly loaded page. The tab of a new conversation without an address is
-// looked at as it is: loading it again could lose it.
+// revisit arrives at the conversation with a freshly loaded page.
 func (b *Browser) revisit(ctx context.Context, p place, q lookQuery) (arrival, error) {
 	t, err := b.tabs.ensure(ctx, p)
 	if err != nil {
 		return arrival{}, err
 	}
-	if !t.fresh && !p.unbound() {
+	if !t.fresh {
 		if err := b.reopen(ctx, p, t); err != nil {
 			if !errors.Is(err, errPageGone) {
 				return arrival{}, err
@@ -96,48 +85,6 @@ func unreadable(err error) string {
 		return activities.DeferTabAmbiguous
 	}
 	return activities.DeferPageNotReady
-}
-
-// maxTraced bounds how many conversations are looked into for the message of a new one.
-const maxTraced = 6
-
-// trace looks for the message of a new conversation whose tab was lost, in the newest conversations that the site lists. It
-// uses a tab of its own; the one of the new conversation stays as it is.
-func (b *Browser) trace(ctx context.Context, p place, own *tab, q lookQuery) (*tab, look, error) {
-	if a, err := p.site.Address(own.page.URL()); err != nil || a.Provisional {
-		return own, look{}, err // the message's own page is still there; its address is to come
-	}
-	side := place{site: p.site, key: "trace:" + p.site.Name, url: p.url}
-	t, err := b.tabs.ensure(ctx, side)
-	if err != nil {
-		return own, look{}, err
-	}
-	defer b.tabs.drop(t)
-	if err := b.tabs.load(ctx, t, p.url); err != nil {
-		return own, look{}, err
-	}
-	a, err := b.await(ctx, side, t, q)
-	if err != nil {
-		return own, look{}, err
-	}
-	links, err := t.links(p.site)
-	for _, link := range links[:min(len(links), maxTraced)] {
-		id, url, err := p.site.Conversation(link)
-		if err != nil {
-			continue
-		}
-		if err := b.tabs.load(ctx, t, url); err != nil {
-			return own, look{}, err
-		}
-		found, err := b.await(ctx, place{site: p.site, key: side.key, id: id, url: url}, t, q)
-		if err != nil {
-			return own, look{}, err
-		}
-		if found.look.Marker != nil {
-			return own, found.look, nil
-		}
-	}
-	return own, a.look, err
 }
 
 // links are the addresses of the conversations that the page lists, in its order.

@@ -21,6 +21,12 @@ import (
 // armWindow is the longest time between asking the server to arm and the press on the send control.
 const armWindow = 2 * time.Second
 
+// Kinds of prompts that may create a conversation.
+const (
+	kindBootstrap = "bootstrap"
+	kindProbe     = "probe"
+)
+
 // sending is one attempt of one effect.
 type sending struct {
 	b      *Browser
@@ -151,6 +157,8 @@ func (s *sending) admit() error {
 	s.result.SiteDigest = site.Digest()
 	s.result.ConversationID, s.result.ConversationURL = s.place.id, s.in.Conversation.URL
 	switch {
+	case s.place.unbound() && s.in.Kind != kindBootstrap && s.in.Kind != kindProbe:
+		return returned("prompt_refused", "the conversation has no address yet; this prompt would create another one")
 	case s.in.EffectID == "" || !strings.Contains(s.in.Prompt, s.marker):
 		return returned("prompt_refused", "the prompt does not carry the marker of its effect")
 	case utf8.RuneCountInString(s.in.Prompt) > site.Limits.Prompt:

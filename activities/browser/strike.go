@@ -130,11 +130,11 @@ func (s *sending) bound(ctx context.Context, l look) error {
 		if !s.place.unbound() {
 			return s.committed(l, false)
 		}
-		if time.Now().After(deadline) {
-			return doubtful("address_not_known", "the message stands there, but the conversation has no durable address yet: "+l.URL)
+		if time.Now().After(deadline) || s.tab.lost() {
+			return s.committed(l, false) // it stands there; the observation goes on looking for its address
 		}
 		if err := sleep(ctx, pace); err != nil {
-			return doubtful("address_not_known", err.Error())
+			return s.committed(l, false)
 		}
 		if next, err := s.tab.look(s.place.site, lookQuery{Marker: s.marker}); err == nil && next.Marker != nil {
 			l = next
@@ -150,8 +150,10 @@ func (s *sending) committed(l look, before bool) error {
 	}
 	if id, url, err := s.place.site.Conversation(l.URL); err == nil {
 		r.ConversationID, r.ConversationURL = id, url
-		if err := s.b.tabs.bind(s.tab, boundKey(s.place.site, id), url); err != nil {
-			s.b.log.Warn("tab file", "error", err)
+		if s.place.unbound() {
+			if err := s.b.tabs.born(s.place, s.tab, s.in.EffectID, id, url); err != nil {
+				s.b.log.Warn("tab file", "error", err)
+			}
 		}
 	} else if s.place.unbound() {
 		r.ConversationID, r.ConversationURL = "", ""

@@ -16,7 +16,9 @@ type record struct {
 	Target string     `json:"target,omitempty"`
 	Token  string     `json:"token,omitempty"`
 	Note   *draftNote `json:"note,omitempty"`
-	Used   time.Time  `json:"used"`
+	// Born is the effect whose message created the conversation.
+	Born string    `json:"born,omitempty"`
+	Used time.Time `json:"used"`
 }
 
 // draftNote is what we put into the composer, noted before it is typed.

@@ -135,9 +135,6 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 	}()
 	token := "steward-" + rand.Text()
 	url := p.url
-	if known := t.record(p.key).URL; p.unbound() && known != "" {
-		url = known
-	}
 	if err := t.change(p.key, func(r *record) { r.URL, r.Token, r.Target = url, token, "" }); err != nil {
 		return nil, err
 	}
@@ -263,9 +260,16 @@ func (t *tabs) candidates() (owned int, next *tab) {
 	return owned, next
 }
 
-// keep tells that closing a tab would lose something: an answer being written, or a conversation without an address.
+// keep tells that closing a tab would lose something: an answer being written, or a conversation without an address. The
+// caller holds t.mu.
 func (t *tabs) keep(tb *tab) bool {
-	return tb.generating.Load() || strings.HasPrefix(tb.key, unboundPrefix)
+	return tb.generating.Load() || strings.HasPrefix(tb.key, unboundPrefix) && t.sent(tb)
+}
+
+// sent tells whether a message may have been sent from a tab.
+func (t *tabs) sent(tb *tab) bool {
+	r := t.records[tb.key]
+	return r == nil || tb.page.URL() != r.URL || r.Note != nil && t.browser.ledger.holds(r.Note.Effect)
 }
 
 // drop closes a tab that does not answer; when even that hangs, the whole browser is given up.

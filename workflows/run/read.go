@@ -100,6 +100,7 @@ func observe(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.E
 	e.Turn, e.Class, e.Detail = string(out.Turn), out.Class, out.Detail
 	e.SeenAt, e.SettledAt, e.ActivityAt = out.SeenAt, out.SettledAt, out.ActivityAt
 	e.Reading, e.AnswerDigest = out.Reading, out.AnswerDigest
+	e.ConversationID, e.ConversationURL = out.ConversationID, out.ConversationURL
 	e.SiteDigest, e.Worker = out.SiteDigest, worker(out.Worker)
 	e.Late = late(ctx, s)
 	if e.Reading.Receipt != nil && len(s.Goal.Progress) > 0 {
@@ -113,8 +114,12 @@ func late(ctx workflow.Context, s policy.State) (seen []string) {
 	for _, id := range s.Watched() {
 		o := machine.Read(workflows.QueueRead(s.Goal.Target.Browser), "look for the superseded "+id,
 			machine.Times{StartToClose: lookTime, ScheduleToClose: 2 * lookTime, Heartbeat: lookHeartbeat})
+		c := conversation(s)
+		if key := s.NewKey(id); key != "" {
+			c.ID, c.URL, c.NewKey = "", "", key
+		}
 		out, failure := machine.Do[activities.ReconcileResult](ctx, o, workflows.ActivityReconcile,
-			activities.ReconcileInput{TaskID: s.TaskID, Conversation: conversation(s), EffectID: id})
+			activities.ReconcileInput{TaskID: s.TaskID, Conversation: c, EffectID: id})
 		if failure == nil && out.Marker {
 			seen = append(seen, id)
 		}

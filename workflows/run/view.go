@@ -54,7 +54,7 @@ func details(s policy.State, b machine.Book) string {
 	p.line("**Status:** `%s`%s", w.Status, paused(s))
 	if s.Goal != nil {
 		p.line("\n**Goal:** %s\n", text(s.Goal.Outcome))
-		p.line("**Conversation:** %s (`%s`), scope `%s`\n", s.Site.ConversationURL, s.Site.Site, s.Scope)
+		p.line("**Conversation:** %s (`%s`), scope `%s`\n", place(s), s.Site.Site, s.Scope)
 	}
 	p.waits(w)
 	p.effect(s)
@@ -75,6 +75,14 @@ func details(s policy.State, b machine.Book) string {
 	}
 	p.journal(b)
 	return p.String()
+}
+
+// place is the address of the conversation, or where the first message creates it.
+func place(s policy.State) string {
+	if n := s.Goal.Target.New; n != nil && s.Site.ConversationID == "" {
+		return fmt.Sprintf("a new one, `%s`, on %s", n.Key, s.Site.PageURL)
+	}
+	return s.Site.ConversationURL
 }
 
 func paused(s policy.State) string {

@@ -42,8 +42,13 @@ func (d *draft) admit(s Start) verdict {
 	return accepted
 }
 
+// enroll begins with the first prompt: one that creates the conversation where there is none yet.
 func (d *draft) enroll() {
-	d.Effect = d.rendered(d.reserve(KindEnrollment, "", ""))
+	kind := KindEnrollment
+	if d.unbound() {
+		kind = KindBootstrap
+	}
+	d.Effect = d.rendered(d.reserve(kind, "", ""))
 	d.enter(Dispatching, StageDispatching)
 }
 

@@ -57,4 +57,5 @@ const (
 	CodeNoSuccession          = "no_succession"
 	CodeScopeUsed             = "scope_used"
 	CodeConversationMismatch  = "conversation_mismatch"
+	CodeUnbound               = "conversation_unbound"
 )

@@ -103,9 +103,7 @@ func (d *draft) succeeded(e ProviderDispatchSucceeded) verdict {
 		return noOp(CodeDuplicate)
 	}
 	d.applied(e.Attempted, e.At, e.UserMessageID)
-	if d.Site.ConversationID == "" && e.ConversationURL != "" && d.Succession == nil && d.Stop == nil {
-		d.conversationBound(ConversationBound{EffectID: e.EffectID, ConversationID: e.ConversationID, ConversationURL: e.ConversationURL})
-	}
+	d.arrived(e.ConversationID, e.ConversationURL)
 	return accepted
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -8,6 +9,9 @@ import (
 	"steward/workflows/run/prompt"
 	"steward/workflows/run/receipt"
 )
+
+// aliasPrefix begins what stands for the id of a conversation that is still to be created.
+const aliasPrefix = "new:"
 
 // reserve makes an effect with its own id. It is not sent before it is the present effect and its attempt begins.
 func (d *draft) reserve(kind EffectKind, source, sourceAnswer string) Effect {
@@ -17,7 +21,9 @@ func (d *draft) reserve(kind EffectKind, source, sourceAnswer string) Effect {
 		Source: source, SourceAnswer: sourceAnswer, ReservedAt: d.at,
 	}
 	switch kind {
-	case KindEnrollment, KindBootstrap, KindAdopt, KindResume:
+	case KindBootstrap:
+		e.Alias = aliasPrefix + d.Goal.Target.New.Key
+	case KindEnrollment, KindAdopt, KindResume:
 	default:
 		e.Fenced = true
 	}
@@ -38,7 +44,7 @@ func (d *draft) rendered(e Effect) Effect {
 func (s *State) Prompt(e Effect) (string, error) {
 	p := prompt.Params{
 		Kind: prompt.Kind(e.Kind), Version: e.Template, Outcome: s.Goal.Outcome, Objective: s.Goal.Objective,
-		ConversationID: s.Site.ConversationID, TaskID: s.TaskID, Scope: s.Scope, EffectID: e.ID,
+		ConversationID: cmp.Or(e.Alias, s.Site.ConversationID), TaskID: s.TaskID, Scope: s.Scope, EffectID: e.ID,
 		Form: s.forms(e)[0], MinEvidence: s.Goal.Completion.Evidence.Min,
 		Failed: e.Failed, Note: e.Note, Protocol: e.Protocol,
 	}
@@ -54,7 +60,8 @@ func (s *State) Prompt(e Effect) (string, error) {
 // Want is what a receipt for the present effect must echo.
 func (s *State) Want() receipt.Want {
 	return receipt.Want{
-		ConversationID: s.Site.ConversationID, TaskID: s.TaskID, Scope: s.Scope, EffectID: s.Effect.ID, Forms: s.forms(s.Effect),
+		ConversationID: s.Site.ConversationID, ConversationAlias: s.Effect.Alias, TaskID: s.TaskID, Scope: s.Scope,
+		EffectID: s.Effect.ID, Forms: s.forms(s.Effect),
 	}
 }
 

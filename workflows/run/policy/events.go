@@ -177,6 +177,9 @@ type EffectObserved struct {
 	Worker     Worker
 	// Late are superseded effects whose marker stands in the conversation after all.
 	Late []string
+	// ConversationID and ConversationURL are the durable address of a new conversation, once it has one.
+	ConversationID  string
+	ConversationURL string
 }
 
 // ControllerClaimObserved is the first evidence that the assistant works on the effect.

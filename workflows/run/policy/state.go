@@ -167,6 +167,8 @@ type Effect struct {
 	// Template is the version of the prompt templates, PromptDigest the digest of the rendered prompt.
 	Template     int    `json:"template"`
 	PromptDigest string `json:"prompt_digest"`
+	// Alias stands for the id of the conversation that a bootstrap creates: "new:<key>", valid for this effect only.
+	Alias string `json:"alias,omitempty"`
 	// Source and SourceAnswer are the causal fence: the effect whose turn it follows and the digest of that turn's answer.
 	Source       string `json:"source,omitempty"`
 	SourceAnswer string `json:"source_answer,omitempty"`

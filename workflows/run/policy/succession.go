@@ -127,11 +127,30 @@ func (d *draft) conversationBound(e ConversationBound) verdict {
 	case d.Site.ConversationID == e.ConversationID,
 		d.Succession != nil && d.Succession.Kind == SuccessionBootstrap && d.Succession.ConversationURL == e.ConversationURL:
 		return noOp(CodeDuplicate)
-	case d.Site.ConversationID != "" || d.Succession != nil:
+	case !d.unbound() || d.Succession != nil && d.Succession.Kind == SuccessionBootstrap:
 		return reject(CodeConversationMismatch)
 	}
-	d.plan(Succession{Kind: SuccessionBootstrap, ConversationURL: e.ConversationURL, Reason: "the conversation has its durable address"})
+	d.arrived(e.ConversationID, e.ConversationURL)
 	return accepted
+}
+
+// unbound tells whether the conversation is still to be created, or has no durable address yet.
+func (s *State) unbound() bool {
+	return s.Site != nil && s.Site.ConversationID == "" && s.Goal != nil && s.Goal.Target.New != nil
+}
+
+// arrived binds a new conversation to its durable address, once: its run goes on under that conversation's own id. A run
+// that is about to end or to move elsewhere only notes where its message stands.
+func (d *draft) arrived(id, url string) {
+	switch {
+	case !d.unbound() || id == "" || url == "":
+	case d.Stop != nil || d.Succession != nil && d.Succession.Kind != SuccessionBootstrap:
+		site := *d.Site
+		site.ConversationID, site.ConversationURL = id, url
+		d.Site = &site
+	case d.Succession == nil:
+		d.plan(Succession{Kind: SuccessionBootstrap, ConversationURL: url, Reason: "the conversation has its durable address"})
+	}
 }
 
 // moves tells whether nothing of the present conversation is under way any more, so that the successor may start.
@@ -186,7 +205,7 @@ func (d *draft) bound(e SuccessorBound) verdict {
 	d.Succession = &next
 	switch {
 	case e.Refused != "":
-		d.abandon()
+		d.abandon(e.Refused)
 		return acceptAs(CodeSuccessorRefused)
 	case e.Owned:
 		return d.owned(e.Successor)
@@ -203,11 +222,15 @@ func (d *draft) bound(e SuccessorBound) verdict {
 	return accepted
 }
 
-// abandon gives a move up that cannot be: a handoff leaves a run that waits, anything else leaves it as it was.
-func (d *draft) abandon() {
-	if d.Succession.Kind == SuccessionHandoff {
+// abandon gives a move up that cannot be: a handoff leaves a run that waits; a bootstrap whose conversation has an address
+// that no run can have, one that a person or another site profile must help; a rebind leaves it as it was.
+func (d *draft) abandon(why string) {
+	switch d.Succession.Kind {
+	case SuccessionHandoff:
 		d.Blocker = nil
 		d.enter(Waiting, StageClosed)
+	case SuccessionBootstrap:
+		d.block(BlockedDrift, CodeSuccessorRefused, why)
 	}
 	d.Succession = nil
 }
@@ -223,7 +246,7 @@ func (d *draft) owned(id string) verdict {
 		d.Succession.Successor = ""
 		d.block(BlockedOwned, string(BlockedOwned), "an open run has it: "+id)
 	default:
-		d.abandon()
+		d.abandon(string(BlockedOwned))
 	}
 	return acceptAs(string(BlockedOwned))
 }
@@ -286,6 +309,7 @@ func (s State) Successor(to goal.SiteFacts, at time.Time) State {
 	d.leave()
 	g := *d.Goal
 	g.Target.ConversationURL, g.Target.New = to.ConversationURL, nil
+	to.PageURL = s.Site.PageURL
 	d.Goal, d.Site = &g, &to
 	d.WorkflowID = goal.WorkflowID(g, to)
 	d.RunID = s.RunID + ":" + p.ID // were this run reset, it would derive the ids of its own effects again, and not those of the successor
@@ -294,10 +318,13 @@ func (s State) Successor(to goal.SiteFacts, at time.Time) State {
 	case p.Kind == SuccessionHandoff:
 		d.newScope(p)
 		return d.State
-	case p.Kind == SuccessionRebind && (d.Status == Dispatching || d.pageBound()):
+	case p.Kind == SuccessionRebind && (d.Status == Dispatching || d.pageBound()), p.Kind == SuccessionBootstrap && d.Stage == StageDispatching:
 		d.enrollAnew()
 	case d.pageBound():
 		d.unblock()
+	}
+	if d.Effect.Kind == KindBootstrap && d.Effect.State != EffectApplied { // there is a conversation now
+		d.Effect = d.rendered(d.reserve(KindEnrollment, "", ""))
 	}
 	d.ClaimGeneration++
 	return d.State

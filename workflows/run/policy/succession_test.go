@@ -291,10 +291,6 @@ func TestConversationOwned(t *testing.T) {
 }
 
 func TestConversationBound(t *testing.T) {
-	created := func(g *goal.Goal, s *goal.SiteFacts) {
-		g.Target.New = &goal.NewConversation{Key: "orders"}
-		s.ConversationID, s.ConversationURL, s.PageURL = "", "", "https://chatgpt.com/"
-	}
 	w := start(t, created)
 	w.begin()
 	w.take(policy.ProviderDispatchSucceeded{

@@ -113,7 +113,7 @@ var Events = []EventRow{
 		Event: SemanticDispositionSubmitted{}, Producer: "observe; an operator", Submittable: true, Legal: []Status{Dispatched, Claimed},
 		Evidence: "effect id of the claimed turn; a receipt, wait, or handoff with scope or conversation_url",
 		Changes:  "commits with the one successor; waiting; or a succession", Duplicate: "no_op for the same completion",
-		Codes: codes(ofTurn, judged, []string{CodeSuccessorMissing, CodeScopeUsed, CodeSuccessionPending, string(BlockedRounds)}),
+		Codes: codes(ofTurn, judged, []string{CodeSuccessorMissing, CodeScopeUsed, CodeSuccessionPending, CodeUnbound, string(BlockedRounds)}),
 	},
 	{
 		Event: ProposalValidated{}, Producer: "the checks", Legal: []Status{PendingRelease, Blocked},
@@ -184,7 +184,7 @@ var Events = []EventRow{
 		Duplicate: "no_op", Codes: codes(operator, []string{CodeDuplicate, CodeEffectMismatch, CodeNotUnknown, CodeDuplicateRisk}),
 	},
 	{
-		Event: ConversationBound{}, Producer: "send, for a conversation that it created",
+		Event: ConversationBound{}, Producer: "send, observe or reconcile, for a conversation that a send created",
 		Legal:    []Status{Dispatched, Claimed, PendingRelease, Waiting, WaitingForUser, Blocked},
 		Evidence: "applied effect, durable id and address", Changes: "a succession to the durable address", Duplicate: "no_op",
 		Codes: []string{CodeDuplicate, CodeEffectMismatch, CodeNotApplied, CodeSuccessorMissing, CodeConversationMismatch},
@@ -268,6 +268,7 @@ var Codes = []CodeMeaning{
 	{CodeNoSuccession, "no such move is open"},
 	{CodeScopeUsed, "the scope is the present one, or has ended for good"},
 	{CodeConversationMismatch, "the run is bound to another conversation"},
+	{CodeUnbound, "the conversation has no durable address yet"},
 	{CodeLineageUnreadable, "what the workflow id left behind cannot be read"},
 	{CodeLineageComplete, "the scope is complete"},
 	{CodeLineageHandedOff, "the scope was handed off"},

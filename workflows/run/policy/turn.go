@@ -96,6 +96,14 @@ func (d *draft) observed(e EffectObserved) verdict {
 	case e.Look > d.Turn.Look:
 		return reject(CodeLookStale)
 	}
+	if d.unbound() {
+		if e.ConversationURL != "" {
+			return d.conversationBound(ConversationBound{EffectID: e.EffectID, ConversationID: e.ConversationID, ConversationURL: e.ConversationURL})
+		}
+		if e.Turn == TurnSettled || e.Turn == TurnFailed || e.Turn == TurnMoved {
+			e.Turn = TurnOpen // what follows it could only be said in another new conversation
+		}
+	}
 	overdue := d.at.Sub(d.Effect.AppliedAt) >= d.Goal.Continuation.AttentionAfter.Std()
 	if e.Turn == TurnUnread && overdue == d.Turn.Overdue {
 		return needs(CodeTurnUnread, "a reading of the turn")
@@ -231,6 +239,9 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 	}
 	if v := d.owed(e.EffectID); v.Verdict != kernel.Accept {
 		return v
+	}
+	if d.unbound() {
+		return reject(CodeUnbound)
 	}
 	// A receipt or a disposition that names the effect is evidence of the claim: only who works on it can know its id.
 	if d.Status == Dispatched && (e.Receipt != nil || e.Disposition == DispositionWait || e.Disposition == DispositionHandoff) {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"steward/workflows/machine/kernel"
@@ -22,9 +23,11 @@ func (d *draft) reconciled(e ProviderEffectReconciled) verdict {
 	if d.Effect.State == EffectApplied && (e.Verdict == "" || e.Verdict == VerdictApplied) {
 		return noOp(CodeDuplicate)
 	}
-	if e.Marker && e.Verdict == "" && d.Effect.State != EffectDispatching {
+	unplaced := d.Effect.Inherited && d.unbound() && e.ConversationURL == "" // this start goes on where it stands, so that has to be known
+	if e.Marker && e.Verdict == "" && d.Effect.State != EffectDispatching && !unplaced {
 		by := Attempted{EffectID: e.EffectID, Generation: e.Generation, Worker: e.Worker, SiteDigest: e.SiteDigest}
 		d.applied(by, time.Time{}, e.UserMessageID)
+		d.arrived(e.ConversationID, e.ConversationURL)
 		return acceptAs("marker_seen")
 	}
 	if d.Effect.State != EffectUnknown {
@@ -86,6 +89,16 @@ func (s *State) Watched() (ids []string) {
 		}
 	}
 	return ids
+}
+
+// NewKey is the key of the new conversation that a superseded effect may have created; empty for one that creates none.
+func (s *State) NewKey(retired string) string {
+	for _, r := range s.Retired {
+		if r.ID == retired {
+			return strings.TrimPrefix(r.Alias, aliasPrefix)
+		}
+	}
+	return ""
 }
 
 // operatorWord takes what an operator says of an unknown effect. A not_applied waits for one fresh observation.

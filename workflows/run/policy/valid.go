@@ -15,6 +15,9 @@ func (s *State) valid() bool {
 	if s.Status != "" && !s.Terminal() && (s.Goal == nil || s.Site == nil) {
 		return false
 	}
+	if !s.Terminal() && s.unbound() && s.Effect.ID != "" && s.Effect.Kind != KindBootstrap {
+		return false // any other prompt would create a second conversation
+	}
 	switch s.Status {
 	case "":
 		return s.Stage == ""
