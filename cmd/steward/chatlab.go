@@ -15,12 +15,14 @@ func newChatlabCommand(app *app) *cobra.Command {
 	var speed float64
 	cmd := &cobra.Command{
 		Use: "chatlab", Short: "Serve the fixture chat site with one scripted conversation, until it is told to stop", Args: cobra.NoArgs,
+		Long: "Serve the fixture chat site until it is told to stop. The scenario scripts one conversation, and every conversation that a\n" +
+			"first message creates: at the start page, and at /g/g-p-<16 hex digits>-<name>/project.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			script, err := chatlab.LoadScenario(scenario)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			site, err := chatlab.Start(chatlab.Options{Addr: address, Speed: speed, Dir: folder, Log: app.log})
+			site, err := chatlab.Start(chatlab.Options{Addr: address, Speed: speed, Dir: folder, New: script, Log: app.log})
 			if err != nil {
 				return err
 			}

@@ -40,9 +40,15 @@ func newRunWatchCommand(app *app) *cobra.Command {
 	}
 }
 
-// watch follows a run to its end. It fails when the run ends as anything else than goal_complete.
+// watch follows a run to its end, and over to the run that it was handed to. It fails when the last one ends as anything
+// else than goal_complete.
 func (a *app) watch(ctx context.Context, r runs, id string) error {
 	state, err := a.follow(ctx, r, id)
+	for err == nil && state.Status == policy.HandedOff && state.Succession != nil {
+		id = state.Succession.Successor
+		a.note("goes on as %s", id)
+		state, err = a.follow(ctx, r, id)
+	}
 	if err != nil {
 		return err
 	}
