@@ -44,8 +44,8 @@ func newRunWatchCommand(app *app) *cobra.Command {
 // else than goal_complete.
 func (a *app) watch(ctx context.Context, r runs, id string) error {
 	state, err := a.follow(ctx, r, id)
-	for err == nil && state.Status == policy.HandedOff && state.Succession != nil {
-		id = state.Succession.Successor
+	for err == nil && state.HandedTo() != "" {
+		id = state.HandedTo()
 		a.note("goes on as %s", id)
 		state, err = a.follow(ctx, r, id)
 	}

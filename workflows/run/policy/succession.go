@@ -153,6 +153,14 @@ func (d *draft) arrived(id, url string) {
 	}
 }
 
+// HandedTo is the workflow id of the run that goes on in place of this one; empty when none does.
+func (s *State) HandedTo() string {
+	if s.Status != HandedOff || s.Succession == nil {
+		return ""
+	}
+	return s.Succession.Successor
+}
+
 // moves tells whether nothing of the present conversation is under way any more, so that the successor may start.
 func (s *State) moves() bool {
 	p := s.Succession
