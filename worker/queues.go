@@ -98,8 +98,8 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 		read.MaxConcurrentActivityExecutionSize = b.ReadSlots
 		read.MaxConcurrentActivityTaskPollers = pollers
 		reads := add(workflows.QueueRead(name), read)
-		reads.RegisterActivityWithOptions(b.Observe, activity.RegisterOptions{Name: workflows.ActivityObserve})
-		reads.RegisterActivityWithOptions(b.Reconcile, activity.RegisterOptions{Name: workflows.ActivityReconcile})
+		reads.RegisterActivityWithOptions(untilStop(b.Observe), activity.RegisterOptions{Name: workflows.ActivityObserve})
+		reads.RegisterActivityWithOptions(untilStop(b.Reconcile), activity.RegisterOptions{Name: workflows.ActivityReconcile})
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"steward/activities"
 	"steward/activities/recovery/database"
 	"steward/activities/recovery/durable"
+	"steward/activities/recovery/home"
 )
 
 // Bundle is a known-good bundle: a release, a snapshot of its database and its service contract, which hold only together.
@@ -44,8 +45,17 @@ const (
 // errBundle is wrapped when a bundle is not whole; it protects nothing and nothing is brought back from it.
 var errBundle = errors.New("the known-good bundle is not whole")
 
-// attest writes the bundle of a release, publishes it at once and reads it back. A whole one that is there stays.
+// attest makes the bundle of a release whole and then says in its home that the release is known-good.
 func (r *Recovery) attest(ctx context.Context, i instance, session string, release Release) (Bundle, error) {
+	b, err := r.wholeBundle(ctx, i, session, release)
+	if err != nil {
+		return b, err
+	}
+	return b, home.MarkKnownGood(release.Service.Home, release.Tree)
+}
+
+// wholeBundle writes the bundle of a release, publishes it at once and reads it back. A whole one that is there stays.
+func (r *Recovery) wholeBundle(ctx context.Context, i instance, session string, release Release) (Bundle, error) {
 	if b, err := r.validate(ctx, i, release.Tree); err == nil {
 		return b, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"steward/activities"
 	"steward/activities/recovery/durable"
+	"steward/activities/recovery/home"
 	"steward/workflows/release/plan"
 )
 
@@ -23,14 +23,6 @@ func candidateService(p plan.Plan) plan.Service {
 	s := p.Service
 	s.Home, s.Port, s.Label = p.Candidate.Home, p.Candidate.Port, p.Candidate.Label
 	return s
-}
-
-// candidateMark says whose candidate home it is; a folder without one is never touched.
-const candidateMark = "steward-candidate.json"
-
-type candidateOwner struct {
-	Session string    `json:"session"`
-	At      time.Time `json:"at"`
 }
 
 // errForeignHome is wrapped when the candidate's home belongs to somebody else.
@@ -97,11 +89,12 @@ func (r *Recovery) bootCandidate(ctx context.Context, i instance, session string
 	return snapshot, r.restart(ctx, release)
 }
 
-// isolated proves that nothing that the candidate is started with leads into the running service's home.
+// isolated proves that nothing that the candidate is started with leads into the running service's home. The folder of recovery
+// may lie in there: the program itself comes from its store.
 func (r *Recovery) isolated(release Release, live string) error {
 	spec := r.spec(release, 0)
 	for _, word := range append(spec.Argv, spec.Env...) {
-		if strings.Contains(word, live) {
+		if strings.Contains(strings.ReplaceAll(word, r.Root, ""), live) {
 			return fmt.Errorf("%w: %.200q names %s of the running service; write {home} in the plan", errForeignHome, word, live)
 		}
 	}
@@ -117,16 +110,16 @@ func candidateHome(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var owner candidateOwner
-	if err := durable.ReadJSON(filepath.Join(dir, candidateMark), &owner); err != nil || owner.Session == "" {
-		return "", fmt.Errorf("%w: %s is not empty and no session made it", errForeignHome, dir)
+	owner, err := home.CandidateOf(dir)
+	if err != nil || owner == "" {
+		return "", errors.Join(fmt.Errorf("%w: %s is not empty and no session made it", errForeignHome, dir), err)
 	}
-	return owner.Session, nil
+	return owner, nil
 }
 
 // makeHome makes a home with a token of its own; nothing of the running service's identity gets into it.
 func makeHome(s plan.Service, session string) error {
-	if err := durable.WriteJSON(filepath.Join(s.Home, candidateMark), candidateOwner{session, time.Now().UTC()}); err != nil {
+	if err := home.MarkCandidate(s.Home, session); err != nil {
 		return err
 	}
 	if file := tokenFile(s); file != "" {

@@ -123,7 +123,7 @@ func (l *lab) owners() []string {
 
 // short are the steps at which a kill is tried always; the others only in full tests.
 var short = []string{
-	evidence.StepStopped, evidence.StepPublished + unrecorded, evidence.StepReserved, evidence.StepVerified,
+	evidence.StepPublished + unrecorded, evidence.StepVerified,
 	evidence.StepRollbackStopped, evidence.StepRollbackPublished + unrecorded, evidence.StepRollbackCleared,
 }
 
@@ -148,20 +148,7 @@ func points(steps []string) []string {
 // serves, no committed row is lost, and the session's folder says how it ended (argoproj/argo-rollouts#2235, #1665).
 func TestKillMatrix(t *testing.T) {
 	for _, at := range points(cutoverSteps) {
-		t.Run("cutover/"+at, func(t *testing.T) {
-			l := newLab(t)
-			b := l.release(map[string]any{"name": "B", "write_at_start": true})
-			want, outcome := l.a, OutcomeNotApplied
-			switch n := slices.Index(cutoverSteps, strings.TrimSuffix(at, unrecorded)); {
-			case at == evidence.StepVerified || at == evidence.StepCleared:
-				want, outcome = b, OutcomeApplied
-			case n >= slices.Index(cutoverSteps, evidence.StepPublished):
-				outcome = OutcomeRolledBack
-			}
-			w := l.startWriter()
-			l.killOperation(evidence.KindCutover, b, at)
-			l.recovered(w, want, outcome)
-		})
+		t.Run("cutover/"+at, func(t *testing.T) { killedCutover(t, at) })
 	}
 	for _, at := range points(rollbackSteps) {
 		t.Run("failed cutover/"+at, func(t *testing.T) {
@@ -182,6 +169,22 @@ func TestKillMatrix(t *testing.T) {
 			l.recovered(w, l.a, OutcomeRolledBack)
 		})
 	}
+}
+
+// killedCutover kills recovery at one point of a cutover.
+func killedCutover(t *testing.T, at string) {
+	l := newLab(t)
+	b := l.release(map[string]any{"name": "B", "write_at_start": true})
+	want, outcome := l.a, OutcomeNotApplied
+	switch n := slices.Index(cutoverSteps, strings.TrimSuffix(at, unrecorded)); {
+	case at == evidence.StepVerified || at == evidence.StepCleared:
+		want, outcome = b, OutcomeApplied
+	case n >= slices.Index(cutoverSteps, evidence.StepPublished):
+		outcome = OutcomeRolledBack
+	}
+	w := l.startWriter()
+	l.killOperation(evidence.KindCutover, b, at)
+	l.recovered(w, want, outcome)
 }
 
 // recovered starts recovery alone and proves what has to hold after it.
@@ -218,7 +221,7 @@ func (l *lab) recovered(w *writer, want, outcome string) {
 }
 
 // A and B are killed while recovery is away: the active release serves again.
-func TestRecoverStartsTheActiveReleaseOnly(t *testing.T) {
+func TestPublic_C24_ARestartStartsTheActiveReleaseOnly(t *testing.T) {
 	l := newLab(t)
 	b := l.release(map[string]any{"name": "B"})
 	if result := l.cutover(b); result.Failed != nil {

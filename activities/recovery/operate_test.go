@@ -243,7 +243,7 @@ func TestFenceRefusesNewWorkWhileItStands(t *testing.T) {
 }
 
 // The start of A fails at first: it is tried again, and only then a person is called (hashicorp/nomad#3836).
-func TestStartOfAIsRetriedDuringRollback(t *testing.T) {
+func TestPublic_C14_TheStartOfAIsRetriedDuringARollback(t *testing.T) {
 	l := newLab(t)
 	b := l.release(map[string]any{"name": "B"})
 	if result := l.cutover(b); result.Failed != nil {

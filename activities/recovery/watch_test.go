@@ -137,7 +137,7 @@ func TestActiveReleaseIsRestartedOnce(t *testing.T) {
 }
 
 // After a rollback the owner stays the same: A, in one epoch (argoproj/argo-rollouts#3078).
-func TestOwnerIsConstantAfterARollback(t *testing.T) {
+func TestPublic_C09_TheOwnerIsConstantAfterARollback(t *testing.T) {
 	l := newLab(t)
 	b := l.release(map[string]any{"name": "B"})
 	if result := l.cutover(b); result.Failed != nil {

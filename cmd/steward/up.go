@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"steward/activities/recovery"
 	"steward/config"
 	"steward/worker/embedded"
 	"steward/worker/supervisor"
@@ -24,7 +26,10 @@ func newUpCommand(app *app) *cobra.Command {
 			"started again; a child that never becomes ready ends everything with its reason. Data is under --data-dir, logs of the\n" +
 			"children in its folder logs too. Stop with Ctrl-C or SIGTERM.\n\n" +
 			"Once a release of the instance " + workerInstance + " is installed, its worker is the recovery process's to run and to replace, and\n" +
-			"goes on when this command ends.",
+			"goes on when this command ends.\n\n" +
+			"Started with another build than the last one, it upgrades server and recovery: it ends the other `steward up`, saves the\n" +
+			"server's database, and starts both. When they do not become healthy in time, the database is put back and the last build\n" +
+			"runs again. An upgrade is refused while a release is under way.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return app.up(cmd)
 		},
@@ -44,22 +49,82 @@ func (a *app) up(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	exe, err := os.Executable()
+	r, err := a.recovery()
 	if err != nil {
 		return err
 	}
+	p, err := a.openPlatform()
+	if err != nil {
+		return err
+	}
+	own, err := p.takeOver(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	return a.upgraded(cmd, p, r)
+}
+
+// upgradeTime bounds an upgrade: that long no new work is admitted at most.
+const upgradeTime = 5 * time.Minute
+
+// upgraded runs the children on this build. When another one ran last, they have to prove themselves before anything else is
+// started, or that one runs again.
+func (a *app) upgraded(cmd *cobra.Command, p *platform, r *recovery.Recovery) error {
+	if err := p.undo(); err != nil {
+		return fmt.Errorf("an upgrade was interrupted, and the database cannot be put back: %w", err)
+	}
+	if !p.upgrades() {
+		return a.supervise(cmd, p, r, p.commit)
+	}
+	if err := r.Idle(); err != nil {
+		return exitWith(exitRefused, "nothing was upgraded: %w; run the last build: %s up", err, p.binary(p.record.Current))
+	}
+	giveBack, err := r.Hold(cmd.Context(), "upgrade", time.Now().Add(upgradeTime))
+	if err != nil {
+		return fmt.Errorf("nothing was upgraded: %w", err)
+	}
+	if err := p.begin(); err != nil {
+		return errors.Join(fmt.Errorf("nothing was upgraded: %w", err), giveBack())
+	}
+	a.log.Info("server and recovery are upgraded", "from", p.record.Current[:12], "to", p.own[:12])
+	proven := false
+	err = a.supervise(cmd, p, r, func() error {
+		proven = true
+		return errors.Join(p.commit(), giveBack())
+	})
+	if proven || cmd.Context().Err() != nil {
+		return errors.Join(err, giveBack()) // what was interrupted is put back at the next start
+	}
+	a.log.Error("the upgrade failed; the last build runs again", "error", err)
+	return errors.Join(err, p.undo(), giveBack(), p.again())
+}
+
+// supervise runs the children. healthy is called once server and recovery are.
+func (a *app) supervise(cmd *cobra.Command, p *platform, r *recovery.Recovery, healthy func() error) error {
 	logs := filepath.Join(a.settings.DataDir, "logs")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
 		return err
 	}
 	began := time.Now()
-	children := []supervisor.Child{{
-		Name: "server", Args: childArgs(cmd, "server", "port", "ui-port"), Env: os.Environ(), LogFile: filepath.Join(logs, "server.log"),
-		StopTimeout: serverStop, Ready: func(ctx context.Context) error { return a.serverReady(ctx, began) },
-	}}
-	r, err := a.recovery()
-	if err != nil {
-		return err
+	var once sync.Once
+	var failed error
+	children := []supervisor.Child{
+		{
+			Name: "server", Args: childArgs(cmd, "server", "port", "ui-port"), Env: os.Environ(), LogFile: filepath.Join(logs, "server.log"),
+			StopTimeout: serverStop, Ready: func(ctx context.Context) error { return a.serverReady(ctx, began) },
+		},
+		{
+			Name: "recovery", Args: childArgs(cmd, "recovery", "stop-timeout"), Env: os.Environ(), LogFile: filepath.Join(logs, "recovery.log"),
+			StopTimeout: a.settings.Worker.StopTimeout + 5*time.Second,
+			Ready: func(context.Context) error {
+				if err := recoveryReady(a.settings.DataDir, began); err != nil {
+					return err
+				}
+				once.Do(func() { failed = healthy() })
+				return failed
+			},
+		},
 	}
 	if !r.Installed(workerInstance) {
 		children = append(children, supervisor.Child{
@@ -68,12 +133,7 @@ func (a *app) up(cmd *cobra.Command) error {
 			Ready:       func(context.Context) error { return workerReady(a.settings.DataDir, began) },
 		})
 	}
-	children = append(children, supervisor.Child{
-		Name: "recovery", Args: childArgs(cmd, "recovery", "stop-timeout"), Env: os.Environ(), LogFile: filepath.Join(logs, "recovery.log"),
-		StopTimeout: a.settings.Worker.StopTimeout + 5*time.Second,
-		Ready:       func(context.Context) error { return recoveryReady(a.settings.DataDir, began) },
-	})
-	return supervisor.Run(cmd.Context(), exe, children, a.log)
+	return supervisor.Run(cmd.Context(), p.binary(p.own), children, a.log)
 }
 
 // workerInstance is the instance whose service is the worker of this host.

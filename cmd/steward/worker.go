@@ -26,6 +26,11 @@ func newWorkerCommand(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "worker", Short: "Run a worker, until it is told to stop", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			done, err := app.isolate(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer done()
 			c, connection, err := app.dial(cmd.Context(), app.workerIdentity())
 			if err != nil {
 				return err
@@ -36,6 +41,7 @@ func newWorkerCommand(app *app) *cobra.Command {
 	}
 	connectionFlags(cmd)
 	config.AddFlags(cmd.Flags(), "worker.roles", "worker.deployment.name", "worker.deployment.build_id", "worker.stop_timeout")
+	cmd.AddCommand(newWorkerReadyCommand(app))
 	return cmd
 }
 
@@ -65,6 +71,11 @@ func (a *app) work(ctx context.Context, c client.Client, connection config.Conne
 	if err != nil {
 		return err
 	}
+	if options.Run.RulesCap, err = rulesCap(claimed); err != nil {
+		return err
+	}
+	ctx, unwatch := whileOwner(ctx, claimed)
+	defer unwatch()
 	self := activities.Worker{Release: a.release(), Host: w.Host}
 	if claimed != nil {
 		// A stale worker neither polls nor sends.
@@ -87,7 +98,7 @@ func (a *app) work(ctx context.Context, c client.Client, connection config.Conne
 			return err
 		}
 	}
-	return worker.Run(ctx, c, options)
+	return errors.Join(worker.Run(ctx, c, options), stale(ctx))
 }
 
 // release names the build of this worker in results.

@@ -115,7 +115,7 @@ func (l live) giveBack(b Backup) (string, string) {
 var modes = []string{"WAL", "DELETE"}
 
 // A file copy missed pages that stood only in the WAL (vavallee/bindery#900).
-func TestSnapshotHasRowsThatAreNotCheckpointed(t *testing.T) {
+func TestPublic_C22_ASnapshotHasRowsThatAreNotCheckpointed(t *testing.T) {
 	l := newLive(t, "WAL")
 	l.exec("PRAGMA wal_autocheckpoint = 0")
 	l.insert()
@@ -240,7 +240,7 @@ func TestCommitInALeftWALIsNewerData(t *testing.T) {
 }
 
 // A restore over a database that is open replayed a stale WAL (vavallee/bindery#2337).
-func TestOpenDatabaseIsNotReplaced(t *testing.T) {
+func TestPublic_C21_AnOpenDatabaseIsNotReplaced(t *testing.T) {
 	for _, mode := range modes {
 		l := newLive(t, mode)
 		b := l.backup()

@@ -12,7 +12,9 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"steward/activities/admission"
 	"steward/config/sites"
@@ -45,10 +47,14 @@ type Seen struct {
 // lookEvery is the time between two looks at a run that goes on.
 const lookEvery = 500 * time.Millisecond
 
-// Look starts the acceptance run with the key when it does not exist, and looks at it until enough says that there is
-// something to judge, the run has ended, or patience is over.
+// Look starts the acceptance run of the key when there is none, and looks at it until enough says that there is something to
+// judge, the run has ended, or patience is over.
 func (p Proof) Look(ctx context.Context, key string, run plan.AcceptanceRun, patience time.Duration, enough func(Seen) bool) (Seen, error) {
-	raw, err := json.Marshal(p.goal(key, run))
+	site, err := p.Sites.Site(run.Site)
+	if err != nil {
+		return Seen{}, fmt.Errorf("the acceptance run cannot be started: %w", err)
+	}
+	raw, err := json.Marshal(p.goal(key, run, max(site.Timings.MinInterval, restartTime)))
 	if err != nil {
 		return Seen{}, err
 	}
@@ -57,11 +63,11 @@ func (p Proof) Look(ctx context.Context, key string, run plan.AcceptanceRun, pat
 		return Seen{}, fmt.Errorf("the acceptance run cannot be started: %s", problems[0])
 	}
 	seen := Seen{WorkflowID: start.WorkflowID, Status: "started", Open: true}
-	if err := p.start(ctx, start.WorkflowID, raw); err != nil {
+	if err := p.start(ctx, start.WorkflowID, key, raw); err != nil {
 		return seen, err
 	}
 	for deadline := time.Now().Add(patience); ; {
-		now, err := p.look(ctx, start.WorkflowID)
+		now, err := p.look(ctx, start.WorkflowID, key)
 		if err == nil {
 			seen = now
 		}
@@ -76,36 +82,75 @@ func (p Proof) Look(ctx context.Context, key string, run plan.AcceptanceRun, pat
 	}
 }
 
-func (p Proof) goal(key string, run plan.AcceptanceRun) goal.Goal {
+// restartTime lies between two turns at least: the restart of the proof begins in it, so that no message is on its way then.
+const restartTime = 5 * time.Second
+
+func (p Proof) goal(key string, run plan.AcceptanceRun, pace time.Duration) goal.Goal {
+	target := goal.Target{Site: run.Site, Browser: run.Browser, ConversationURL: run.ConversationURL}
+	if run.ConversationURL == "" {
+		target.New = &goal.NewConversation{Key: key, PageURL: run.PageURL}
+	}
+	interval := goal.Duration(pace)
 	return goal.Goal{
-		Objective: run.Objective, Outcome: "Acceptance run of a release",
-		Target:     goal.Target{Site: run.Site, Browser: run.Browser, New: &goal.NewConversation{Key: key, PageURL: run.PageURL}},
+		Continuation: goal.Continuation{MinInterval: &interval},
+		Objective: run.Objective, Outcome: "Acceptance run of a release", Scope: "release:" + key, Target: target,
 		Completion: goal.Completion{Host: p.Host, Checks: []goal.Check{{Name: "session", File: &goal.File{Path: p.Evidence}}}},
 	}
 }
 
-// start starts a run once: one that exists or has ended is not started again.
-func (p Proof) start(ctx context.Context, id string, raw json.RawMessage) error {
-	_, err := p.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+// memoKey names the memo of an acceptance run that says whose it is: a conversation may serve more than one session.
+const memoKey = "steward_acceptance"
+
+// errForeign is wrapped when the last run of the conversation is not the one of the key.
+var errForeign = errors.New("the last run of the conversation is not this session's acceptance run")
+
+// start starts the run of the key once: one that exists or has ended is not started again.
+func (p Proof) start(ctx context.Context, id, key string, raw json.RawMessage) error {
+	_, err := p.describe(ctx, id, key)
+	var none *serviceerror.NotFound
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &none) && !errors.Is(err, errForeign):
+		return err
+	}
+	_, err = p.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.QueueRun, WorkflowExecutionErrorWhenAlreadyStarted: true,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		StaticSummary:            "Acceptance run of a release",
+		StaticSummary:            "Acceptance run of a release", Memo: map[string]any{memoKey: key},
 	}, workflows.TypeWorkflowRun, raw)
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	if err != nil && !errors.As(err, &already) {
+	if err != nil {
 		return fmt.Errorf("start the acceptance run %s: %w", id, err)
 	}
 	return nil
 }
 
-func (p Proof) look(ctx context.Context, id string) (Seen, error) {
-	seen := Seen{WorkflowID: id}
+// describe is the last run of the id; errForeign when that is not the one of the key.
+func (p Proof) describe(ctx context.Context, id, key string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := p.Client.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return nil, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	var owner string
+	if memo := info.GetMemo().GetFields()[memoKey]; memo != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(memo, &owner); err != nil {
+			return info, fmt.Errorf("the memo of %s: %w", id, err)
+		}
+	}
+	if owner != key {
+		return info, fmt.Errorf("%w: %s", errForeign, id)
+	}
+	return info, nil
+}
+
+func (p Proof) look(ctx context.Context, id, key string) (Seen, error) {
+	seen := Seen{WorkflowID: id}
+	info, err := p.describe(ctx, id, key)
 	if err != nil {
 		return seen, err
 	}
-	seen.Open = described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	seen.Open = info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 	value, err := p.Client.QueryWorkflow(ctx, id, "", workflows.QueryState)
 	if err != nil {
 		return seen, err

@@ -109,7 +109,7 @@ func TestWhatIsNotPortableIsRefused(t *testing.T) {
 }
 
 // Sixty deploys leave a bounded store (temporalio/temporal-worker-controller#377: old records piled up, one per deploy).
-func TestStoreIsBoundedAndKeepsWhatIsProtected(t *testing.T) {
+func TestPublic_C26_TheStoreIsBoundedAndKeepsWhatIsProtected(t *testing.T) {
 	s := newStore(t)
 	const keep = 5
 	protected := map[string]bool{}

@@ -155,6 +155,9 @@ func (s Soak) validate(add adder) {
 			add("soak.live_proof.steward", "is given, and kind is command; leave it out")
 		}
 	}
+	if l.Steward != nil && l.Steward.PageURL != "" && l.Steward.ConversationURL != "" {
+		add("soak.live_proof.steward.page_url", "is given, and conversation_url too; a conversation that exists starts nowhere")
+	}
 	if l.Command != nil {
 		l.Command.validate("soak.live_proof.command", false, add)
 	}

@@ -227,8 +227,10 @@ type AcceptanceRun struct {
 	Site string `json:"site" min:"1" max:"64" form:"name"`
 	// Login of the run. Default: the site's name.
 	Browser string `json:"browser,omitempty" max:"64" form:"name"`
-	// The page to start from. Default: the site's start page.
+	// The page that a new conversation starts from. Default: the site's start page.
 	PageURL string `json:"page_url,omitempty" max:"2048" form:"page"`
+	// An existing conversation of its own, instead of a new one for each session.
+	ConversationURL string `json:"conversation_url,omitempty" max:"2048" form:"page"`
 	// What the assistant is asked. It must answer CONTINUE twice and then DONE.
 	Objective string `json:"objective,omitempty" default:"Answer CONTINUE twice, then DONE." max:"8000" lines:"true"`
 }

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"steward/activities/recovery"
+	"steward/activities/recovery/durable"
+)
+
+// platform is what server and recovery run on: one build of the command, of which the data folder keeps a copy, so that a
+// replaced file changes nothing under running processes, and the build before it can run again.
+type platform struct {
+	dir    string // folder of the kept builds and of platform.json
+	server string // data folder of the Temporal server
+	own    string // digest of this build
+	record platformRecord
+}
+
+type platformRecord struct {
+	// Current and Previous are the SHA-256 of builds.
+	Current  string `json:"current,omitempty"`
+	Previous string `json:"previous,omitempty"`
+	// Attempt is an upgrade that has not been proven healthy; its backup is put back before anything else is tried.
+	Attempt *upgradeAttempt `json:"attempt,omitempty"`
+}
+
+type upgradeAttempt struct {
+	To     string    `json:"to"`
+	Backup string    `json:"backup"`
+	At     time.Time `json:"at"`
+}
+
+// openPlatform keeps this build in the data folder and reads which one ran last. What an interrupted upgrade changed is put back.
+func (a *app) openPlatform() (*platform, error) {
+	dir, err := filepath.Abs(a.settings.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{dir: filepath.Join(dir, "platform"), server: a.settings.ServerDir()}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if p.own, err = digestOfFile(exe); err != nil {
+		return nil, err
+	}
+	if err := p.keep(exe); err != nil {
+		return nil, err
+	}
+	err = durable.ReadJSON(p.file(), &p.record)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *platform) file() string               { return filepath.Join(p.dir, "platform.json") }
+func (p *platform) binary(build string) string { return filepath.Join(p.dir, build, "steward") }
+
+func digestOfFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// keep copies a build into the data folder, once.
+func (p *platform) keep(exe string) error {
+	kept := p.binary(p.own)
+	if digest, err := digestOfFile(kept); err == nil && digest == p.own {
+		return nil
+	}
+	if err := durable.MkdirAll(filepath.Dir(kept)); err != nil {
+		return err
+	}
+	part := kept + ".part"
+	if err := durable.CopyFile(exe, part, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(part, kept), durable.SyncDir(filepath.Dir(kept)))
+}
+
+// upgrades tells whether another build ran last.
+func (p *platform) upgrades() bool { return p.record.Current != "" && p.record.Current != p.own }
+
+// begin saves the server's database, which nobody has open now, and writes down what is tried.
+func (p *platform) begin() error {
+	attempt := upgradeAttempt{To: p.own, Backup: filepath.Join(p.dir, "backup"), At: time.Now().UTC()}
+	if err := os.RemoveAll(attempt.Backup); err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(attempt.Backup); err != nil {
+		return err
+	}
+	for _, file := range databaseFiles {
+		if err := copyIfThere(filepath.Join(p.server, file), filepath.Join(attempt.Backup, file)); err != nil {
+			return fmt.Errorf("save the database of the server: %w", err)
+		}
+	}
+	if err := durable.SyncTree(attempt.Backup); err != nil {
+		return err
+	}
+	p.record.Attempt = &attempt
+	return durable.WriteJSON(p.file(), p.record)
+}
+
+// databaseFiles are the files of the Temporal server's database.
+var databaseFiles = []string{"temporal.db", "temporal.db-wal", "temporal.db-shm"}
+
+func copyIfThere(from, to string) error {
+	err := durable.CopyFile(from, to, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// undo puts the database back that was saved for an upgrade. The one that it replaces is kept beside it.
+func (p *platform) undo() error {
+	attempt := p.record.Attempt
+	if attempt == nil {
+		return nil
+	}
+	aside := filepath.Join(p.dir, "replaced-"+time.Now().UTC().Format("20060102T150405.000Z"))
+	if err := durable.MkdirAll(aside); err != nil {
+		return err
+	}
+	for _, file := range databaseFiles {
+		live := filepath.Join(p.server, file)
+		if err := os.Rename(live, filepath.Join(aside, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := copyIfThere(filepath.Join(attempt.Backup, file), live); err != nil {
+			return err
+		}
+	}
+	if err := durable.SyncDir(p.server); err != nil {
+		return err
+	}
+	p.record.Attempt = nil
+	return durable.WriteJSON(p.file(), p.record)
+}
+
+// commit makes this build the current one. Builds that are neither that nor the previous one go.
+func (p *platform) commit() error {
+	if p.upgrades() {
+		p.record.Previous = p.record.Current
+	}
+	p.record.Current, p.record.Attempt = p.own, nil
+	if err := durable.WriteJSON(p.file(), p.record); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(p.dir)
+	for _, entry := range entries {
+		name := entry.Name()
+		if len(name) == hex.EncodedLen(sha256.Size) && name != p.record.Current && name != p.record.Previous {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(p.dir, name)))
+		}
+	}
+	return err
+}
+
+// upOwner is the `steward up` that runs on a data folder; its lock file holds it.
+type upOwner struct {
+	PID   int    `json:"pid"`
+	Build string `json:"build"`
+}
+
+// takeOver makes this process the only `steward up` of the data folder. One of another build is asked to end, unless a release is
+// under way; one of the same build stays.
+func (p *platform) takeOver(ctx context.Context, r *recovery.Recovery) (*os.File, error) {
+	path := filepath.Join(p.dir, "up.lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	asked := false
+	for deadline := time.Now().Add(takeOverTime); ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		var owner upOwner
+		data, readErr := os.ReadFile(path)
+		if readErr == nil {
+			readErr = json.Unmarshal(data, &owner)
+		}
+		switch {
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return nil, errors.Join(err, f.Close())
+		case readErr == nil && owner.Build == p.own:
+			return nil, errors.Join(exitWith(exitRefused, "process %d runs this build on %s already", owner.PID, filepath.Dir(p.dir)), f.Close())
+		case time.Now().After(deadline):
+			return nil, errors.Join(fmt.Errorf("process %d does not end within %v", owner.PID, takeOverTime), readErr, f.Close())
+		case readErr == nil && !asked:
+			if err := r.Idle(); err != nil {
+				return nil, errors.Join(exitWith(exitRefused, "nothing was upgraded: %w", err), f.Close())
+			}
+			asked = true
+			if err := syscall.Kill(owner.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return nil, errors.Join(err, f.Close())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	owner, err := json.Marshal(upOwner{os.Getpid(), p.own})
+	if err == nil {
+		err = errors.Join(f.Truncate(0), writeAt(f, owner))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// takeOverTime is longer than another `steward up` needs to stop its children.
+const takeOverTime = 2 * time.Minute
+
+func writeAt(f *os.File, data []byte) error {
+	_, err := f.WriteAt(data, 0)
+	return err
+}
+
+// again runs the previous build in the place of this process.
+func (p *platform) again() error {
+	build := p.record.Current
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "_=") {
+			env = append(env, entry)
+		}
+	}
+	return fmt.Errorf("run build %.12s again: %w", build, syscall.Exec(p.binary(build), append([]string{p.binary(build)}, os.Args[1:]...), env))
+}
