@@ -220,6 +220,9 @@ func (h *selfHosted) phase(t *testing.T, want string) release.State {
 	for {
 		state := h.session(t)
 		if state.Shown() == want {
+			if state.End != nil {
+				h.ended(t)
+			}
 			return state
 		}
 		if state.End != nil && state.End.Code != "" || time.Now().After(deadline) {
@@ -228,6 +231,14 @@ func (h *selfHosted) phase(t *testing.T, want string) release.State {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// ended waits until the session is closed, so that the next one may start.
+func (h *selfHosted) ended(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(t, h.stack.client.GetWorkflow(ctx, "release:steward", "").Get(ctx, nil))
 }
 
 // inTurn starts a run on the self-hosted Steward and waits until the assistant works on its first message.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -134,6 +133,12 @@ func (r *Recovery) ReconcileOperation(
 	return activities.ReconcileOperationResult{Lane: r.look(ctx, r.instance(in.Plan.Instance), in.Session), Worker: r.Worker}, nil
 }
 
+// betweenTurns tells whether the run has continued once and waits for the next answer: a moment at which a restart meets no message
+// on its way.
+func betweenTurns(turns []evidence.Turn) bool {
+	return len(turns) > 1 && turns[0].Action == "CONTINUE" && !turns[1].Applied.IsZero() && turns[1].Committed.IsZero()
+}
+
 // LiveProof looks at the session's acceptance run, which it starts when there is none.
 func (o Operations) LiveProof(ctx context.Context, in activities.LiveProofInput) (activities.LiveProofResult, error) {
 	defer heartbeat(ctx)()
@@ -141,7 +146,7 @@ func (o Operations) LiveProof(ctx context.Context, in activities.LiveProofInput)
 	p := o.Proof
 	p.Evidence = i.frozenFile(in.Session)
 	seen, err := p.Look(ctx, "acceptance-"+in.Session, *in.Plan.Soak.LiveProof.Steward, in.Patience.Std(), func(seen proof.Seen) bool {
-		return !in.Restarted && slices.ContainsFunc(seen.Turns, func(t evidence.Turn) bool { return t.Action == "CONTINUE" })
+		return !in.Restarted && betweenTurns(seen.Turns)
 	})
 	return activities.LiveProofResult{
 		WorkflowID: seen.WorkflowID, Status: seen.Status, Open: seen.Open, Turns: seen.Turns,
