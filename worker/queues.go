@@ -38,14 +38,45 @@ func baseOptions(stop time.Duration, deployment worker.DeploymentOptions) worker
 	}
 }
 
+// runQueue are the options of the queue of WorkflowRun.
+func runQueue(base worker.Options, sticky time.Duration) worker.Options {
+	base.MaxConcurrentWorkflowTaskPollers = pollers
+	base.StickyScheduleToStartTimeout = sticky
+	base.DeadlockDetectionTimeout = deadlockTimeout
+	return base
+}
+
+// sendQueue are the options of a browser's queue of effects: one at a time.
+func sendQueue(base worker.Options) worker.Options {
+	base.DisableWorkflowWorker = true
+	base.MaxConcurrentActivityExecutionSize = 1
+	base.MaxConcurrentActivityTaskPollers = 1
+	return base
+}
+
+// readQueue are the options of a browser's queue of observations.
+func readQueue(base worker.Options, slots int) worker.Options {
+	base.DisableWorkflowWorker = true
+	base.MaxConcurrentActivityExecutionSize = slots
+	base.MaxConcurrentActivityTaskPollers = pollers
+	return base
+}
+
+// QueueOptions are the options of the three queues of a run, for a baseline that differs in nothing but its workflow.
+type QueueOptions struct{ Run, Send, Read worker.Options }
+
+// DefaultQueueOptions are what an unversioned worker uses.
+func DefaultQueueOptions(readSlots int) QueueOptions {
+	base := baseOptions(defaultStopTimeout, worker.DeploymentOptions{})
+	return QueueOptions{Run: runQueue(base, defaultStickyTimeout), Send: sendQueue(base), Read: readQueue(base, readSlots)}
+}
+
 // addRun serves WorkflowRun.
 func addRun(o Options, base worker.Options, add adder) error {
 	if o.Admission == nil {
 		return errors.New("it needs an admission")
 	}
-	base.MaxConcurrentWorkflowTaskPollers = pollers
-	base.StickyScheduleToStartTimeout = o.StickyTimeout
-	base.DeadlockDetectionTimeout = deadlockTimeout
+	base = runQueue(base, o.StickyTimeout)
 	registry := add(workflows.QueueRun, base)
 	registry.RegisterWorkflowWithOptions(run.Workflow(o.Run), workflow.RegisterOptions{
 		Name: workflows.TypeWorkflowRun, VersioningBehavior: behavior(base.DeploymentOptions),
@@ -80,26 +111,20 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 	if len(o.Browsers) == 0 {
 		return errors.New("it needs at least one browser in the settings")
 	}
-	base.DisableWorkflowWorker = true
 	for name, b := range o.Browsers {
-		send := base
+		send := sendQueue(base)
 		send.Identity = sendIdentity(o.Host, b.ProfileDir)
 		if err := refuseSecondSender(ctx, c, name, send.Identity); err != nil {
 			return err
 		}
-		send.MaxConcurrentActivityExecutionSize = 1
-		send.MaxConcurrentActivityTaskPollers = 1
 		effects := add(workflows.QueueSend(name), send)
-		effects.RegisterActivityWithOptions(b.Send, activity.RegisterOptions{Name: workflows.ActivitySend})
-		effects.RegisterActivityWithOptions(b.Interrupt, activity.RegisterOptions{Name: workflows.ActivityInterrupt})
-		effects.RegisterActivityWithOptions(b.Probe, activity.RegisterOptions{Name: workflows.ActivityProbe})
+		effects.RegisterActivityWithOptions(b.Browser.Send, activity.RegisterOptions{Name: workflows.ActivitySend})
+		effects.RegisterActivityWithOptions(b.Browser.Interrupt, activity.RegisterOptions{Name: workflows.ActivityInterrupt})
+		effects.RegisterActivityWithOptions(b.Browser.Probe, activity.RegisterOptions{Name: workflows.ActivityProbe})
 
-		read := base
-		read.MaxConcurrentActivityExecutionSize = b.ReadSlots
-		read.MaxConcurrentActivityTaskPollers = pollers
-		reads := add(workflows.QueueRead(name), read)
-		reads.RegisterActivityWithOptions(untilStop(b.Observe), activity.RegisterOptions{Name: workflows.ActivityObserve})
-		reads.RegisterActivityWithOptions(untilStop(b.Reconcile), activity.RegisterOptions{Name: workflows.ActivityReconcile})
+		reads := add(workflows.QueueRead(name), readQueue(base, b.ReadSlots))
+		reads.RegisterActivityWithOptions(untilStop(b.Browser.Observe), activity.RegisterOptions{Name: workflows.ActivityObserve})
+		reads.RegisterActivityWithOptions(untilStop(b.Browser.Reconcile), activity.RegisterOptions{Name: workflows.ActivityReconcile})
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
+	"steward/activities"
 	"steward/activities/admission"
-	"steward/activities/browser"
 	"steward/activities/checks"
 	"steward/workflows/release"
 	"steward/workflows/run"
@@ -84,10 +84,21 @@ type Options struct {
 	Log     *slog.Logger
 }
 
+// BrowserActivities drive one login: a browser.Browser, or what stands for it in a measurement.
+type BrowserActivities interface {
+	Send(context.Context, activities.SendInput) (activities.SendResult, error)
+	Interrupt(context.Context, activities.InterruptInput) (activities.InterruptResult, error)
+	Probe(context.Context, activities.ProbeInput) (activities.ProbeResult, error)
+	Observe(context.Context, activities.ObserveInput) (activities.ObserveResult, error)
+	Reconcile(context.Context, activities.ReconcileInput) (activities.ReconcileResult, error)
+	// Close ends the browser and gives its profile directory back.
+	Close(context.Context) error
+}
+
 // Browser is a login with its profile directory and the number of observations that it may have open: each run that waits
 // for an answer holds one.
 type Browser struct {
-	*browser.Browser
+	Browser    BrowserActivities
 	ProfileDir string
 	ReadSlots  int
 }

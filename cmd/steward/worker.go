@@ -167,7 +167,7 @@ func closeBrowsers(opened map[string]worker.Browser) {
 	defer cancel()
 	var failed error
 	for _, b := range opened {
-		failed = errors.Join(failed, b.Close(ctx))
+		failed = errors.Join(failed, b.Browser.Close(ctx))
 	}
 	if failed != nil {
 		fmt.Fprintln(os.Stderr, "closing the browsers:", failed)
