@@ -2,8 +2,14 @@ package browser
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 )
+
+var calls atomic.Int64
+
+// Calls is how many calls into browsers this process has made.
+func Calls() int64 { return calls.Load() }
 
 // errHung is returned for a call into the browser that did not come back within its bound.
 var errHung = errors.New("the browser did not answer in time")
@@ -15,6 +21,7 @@ func within[T any](limit time.Duration, call func() (T, error)) (T, error) {
 		value T
 		err   error
 	}
+	calls.Add(1)
 	done := make(chan answer, 1)
 	go func() {
 		value, err := call()

@@ -73,7 +73,7 @@ func (b *Browser) there(ctx context.Context, conversation, effect string) (bool,
 
 // Observe waits for the answer and reads the receipt in it.
 func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (activities.ObserveResult, error) {
-	stop := beats(ctx)
+	stop := Beats(ctx)
 	defer stop()
 	if err := b.Site.Answered(ctx, in.Conversation.ID); err != nil {
 		return activities.ObserveResult{}, err
@@ -101,8 +101,8 @@ func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (acti
 	}, nil
 }
 
-// beats heartbeats a waiting observation, as often as a real one among a thousand.
-func beats(ctx context.Context) (stop func()) {
+// Beats heartbeats a waiting observation, as often as a real one among a thousand.
+func Beats(ctx context.Context) (stop func()) {
 	quit := make(chan struct{})
 	go func() {
 		for {

@@ -40,6 +40,7 @@ type Site struct {
 	chats map[string][]Message
 	all   int
 	held  chan struct{} // closed while answers are not held back
+	wait  int
 	hook  func(Message)
 }
 
@@ -106,13 +107,22 @@ func (s *Site) Hold() (release func()) {
 func (s *Site) Answered(ctx context.Context, _ string) error {
 	s.mu.Lock()
 	held := s.held
+	s.wait++
 	s.mu.Unlock()
+	defer func() { s.mu.Lock(); s.wait--; s.mu.Unlock() }()
 	select {
 	case <-held:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Waiting counts the observations that wait for an answer.
+func (s *Site) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wait
 }
 
 // Serve offers the site to other processes on a free loopback port, until ctx ends. It returns the address.
