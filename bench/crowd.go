@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdkworker "go.temporal.io/sdk/worker"
 
@@ -112,14 +113,13 @@ func (p *pair) startPaused(ctx context.Context, list []string) error {
 	if err != nil {
 		return err
 	}
-	return startAll(list, func(c string) error {
-		return poll(ctx, 2*time.Minute, "run "+c+" is paused", func() (bool, error) {
-			s, err := p.state(ctx, c)
-			if err == nil && s.Terminal() {
-				return false, fmt.Errorf("run %s ended as %s: %s", c, s.Status, s.Explain().WaitsFor)
-			}
-			return err == nil && s.Paused != nil && s.Effect.ID != "", nil
+	p.paused += len(list)
+	return poll(ctx, 5*time.Minute, fmt.Sprintf("%d runs are admitted and paused", p.paused), func() (bool, error) {
+		time.Sleep(50 * time.Millisecond)
+		count, err := p.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Query: workflows.AttributeStatus.GetName() + " = 'paused' AND ExecutionStatus = 'Running'",
 		})
+		return count.GetCount() >= int64(p.paused), err
 	})
 }
 
@@ -158,6 +158,7 @@ func (p *pair) respond(ctx context.Context, asked, resumed []string) (queries, s
 		if err := p.client.TerminateWorkflow(ctx, "run:"+simulated+":"+c, "", "measured"); err != nil {
 			return nil, nil, err
 		}
+		p.paused--
 	}
 	return queries, sends, nil
 }
@@ -189,7 +190,7 @@ func (b *bench) kill(ctx context.Context) error {
 		return err
 	}
 	defer r.close()
-	p := &pair{r, target.NewSite(nil), target.NewSite(nil)}
+	p := &pair{rig: r, site: target.NewSite(nil), bareSite: target.NewSite(nil)}
 	if err := p.serveSites(ctx); err != nil {
 		return err
 	}
@@ -253,6 +254,7 @@ func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, p
 	}
 	_ = first.Wait()
 	release()
+	defer site.Hold()() // what goes on stops at its next answer
 	second, err := p.process(ctx, workerSpec{Bare: bare})
 	if err != nil {
 		return nil, 0, err

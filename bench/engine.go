@@ -21,6 +21,7 @@ import (
 type pair struct {
 	*rig
 	site, bareSite *target.Site
+	paused         int
 }
 
 // newPair serves everything in this process. Prepare comes before the workers.
@@ -29,7 +30,7 @@ func (b *bench) newPair(ctx context.Context, name string, prepare ...func(*rig) 
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{r, target.NewSite(nil), target.NewSite(nil)}
+	p := &pair{rig: r, site: target.NewSite(nil), bareSite: target.NewSite(nil)}
 	for _, f := range prepare {
 		err = errors.Join(err, f(r))
 	}

@@ -45,6 +45,12 @@ func keys() []key {
 		{"server.ui_port", 8233, "ui-port", "", "Port of the Web UI. `0` works as for `server.port`, `-1` starts none."},
 		{"server.namespace", "default", "", "", "Namespace of the embedded server; created when missing."},
 
+		{
+			"server.postgres", "", "postgres", "SQLite in the data folder",
+			"PostgreSQL that keeps the embedded server's state: `postgres://user@host:5432/database`. A password belongs into `PGPASSWORD`, " +
+				"the settings file or this variable, not on a command line.",
+		},
+
 		{"temporal.profile", "", "profile", "none", "Profile in the `temporal.toml` of the temporal CLI."},
 		{"temporal.address", "", "address", "the embedded server", "`host:port` of the Temporal server."},
 		{"temporal.namespace", "", "namespace", "that of the server or profile", "Namespace to work in."},
@@ -61,6 +67,10 @@ func keys() []key {
 		{
 			"worker.sticky_timeout", time.Second, "", "",
 			"How long the next task of a run waits for the worker that has it in memory, before any other may take it.",
+		},
+		{
+			"worker.metrics", "", "metrics", "none",
+			"Loopback `host:port` where this worker answers Prometheus at `/metrics`. Each worker of a host needs a port of its own.",
 		},
 
 		{

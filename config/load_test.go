@@ -235,7 +235,7 @@ func TestANamedFileMustExistAndBeReadable(t *testing.T) {
 		"log: debug\nserver: [1]\nbrowsers: {name: x}\n":             {":1: log must be a mapping", ":2: server must be a mapping", ":3: browsers must be a list"},
 		"browsers:\n- lab\n- {name: x, port: 1}\n":                   {":2: browsers[0] must be a mapping", ":3: unknown setting browsers.port; known are cdp_url, executable"},
 		"Log: {level: debug}\nworker:\n  role: [run]\n  deployment: {nam: x}\nfoo: 1\n": {
-			":1: unknown setting Log; known are browsers, checks, data_dir, log,", ":3: unknown setting worker.role; known are deployment, host, roles,",
+			":1: unknown setting Log; known are browsers, checks, data_dir, log,", ":3: unknown setting worker.role; known are deployment, host, metrics, roles,",
 			":4: unknown setting worker.deployment.nam; known are build_id, name", ":5: unknown setting foo",
 		},
 	} {

@@ -54,6 +54,7 @@ type Server struct {
 	Port      int    `mapstructure:"port"`    // gRPC; 0: the last one used, or any free one
 	UIPort    int    `mapstructure:"ui_port"` // Web UI; 0 as for Port, -1 for none
 	Namespace string `mapstructure:"namespace"`
+	Postgres  string `mapstructure:"postgres"` // postgres://user@host:5432/database; empty for SQLite in the data folder
 }
 
 // Temporal names the server that workers and commands connect to. Empty fields were not set; see Settings.ClientOptions.
@@ -74,6 +75,8 @@ type Worker struct {
 	// worker that had it.
 	StickyCacheSize int           `mapstructure:"sticky_cache_size"`
 	StickyTimeout   time.Duration `mapstructure:"sticky_timeout"`
+	// Metrics is the loopback host:port of the Prometheus endpoint; empty for none.
+	Metrics string `mapstructure:"metrics"`
 }
 
 // Deployment places a worker in Temporal's worker versioning; an empty name runs unversioned.

@@ -119,6 +119,9 @@ func (w Worker) validate(p *problems) {
 	if w.StickyTimeout < 100*time.Millisecond || w.StickyTimeout > time.Minute {
 		p.add("worker.sticky_timeout", "is %v; give 100ms to 1m", w.StickyTimeout)
 	}
+	if host, _, err := net.SplitHostPort(w.Metrics); w.Metrics != "" && (err != nil || !loopback(host)) {
+		p.add("worker.metrics", "is %q; the endpoint authenticates nobody, so give a loopback address like 127.0.0.1:9464", w.Metrics)
+	}
 }
 
 func (c Checks) validate(p *problems) {

@@ -112,6 +112,9 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 		return errors.New("it needs at least one browser in the settings")
 	}
 	for name, b := range o.Browsers {
+		if o.Metrics != nil {
+			b.Browser = metered{b.Browser, name, o.Metrics}
+		}
 		send := sendQueue(base)
 		send.Identity = sendIdentity(o.Host, b.ProfileDir)
 		if err := refuseSecondSender(ctx, c, name, send.Identity); err != nil {

@@ -79,6 +79,8 @@ type Options struct {
 	// StickyTimeout is how long the next task of a run waits for the worker that has it in memory (role run); default 1 s.
 	StickyTimeout time.Duration
 	Deployment    Deployment
+	// Metrics takes what the activities and the list of runs tell; nil takes nothing.
+	Metrics *Metrics
 	// Started is called once every queue is served; its error stops the worker.
 	Started func() error
 	Log     *slog.Logger

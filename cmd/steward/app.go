@@ -13,6 +13,7 @@ import (
 
 	"steward/config"
 	"steward/config/sites"
+	"steward/worker"
 	"steward/workflows/machine"
 )
 
@@ -21,6 +22,8 @@ type app struct {
 	output
 	settings config.Settings
 	log      *slog.Logger
+	// metrics takes those of the connections; nil for none.
+	metrics *worker.Metrics
 }
 
 // load reads settings and output format, before a command runs.
@@ -43,6 +46,9 @@ func (a *app) dial(ctx context.Context, identity string) (client.Client, config.
 	connection, err := a.settings.Connection()
 	if err != nil {
 		return nil, connection, err
+	}
+	if a.metrics != nil {
+		connection.Options.MetricsHandler = a.metrics.Handler()
 	}
 	c, err := dial(ctx, connection, identity, a.log)
 	return c, connection, err

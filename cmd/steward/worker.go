@@ -31,6 +31,12 @@ func newWorkerCommand(app *app) *cobra.Command {
 				return err
 			}
 			defer done()
+			if app.settings.Worker.Metrics != "" {
+				app.metrics = worker.NewMetrics()
+				if _, err := app.metrics.Serve(cmd.Context(), app.settings.Worker.Metrics, app.log); err != nil {
+					return err
+				}
+			}
 			c, connection, err := app.dial(cmd.Context(), app.workerIdentity())
 			if err != nil {
 				return err
@@ -40,7 +46,7 @@ func newWorkerCommand(app *app) *cobra.Command {
 		},
 	}
 	connectionFlags(cmd)
-	config.AddFlags(cmd.Flags(), "worker.roles", "worker.deployment.name", "worker.deployment.build_id", "worker.stop_timeout")
+	config.AddFlags(cmd.Flags(), "worker.roles", "worker.deployment.name", "worker.deployment.build_id", "worker.stop_timeout", "worker.metrics")
 	cmd.AddCommand(newWorkerReadyCommand(app))
 	return cmd
 }
@@ -65,7 +71,7 @@ func (a *app) work(ctx context.Context, c client.Client, connection config.Conne
 		Namespace: cmp.Or(connection.Options.Namespace, client.DefaultNamespace), Host: w.Host, Roles: roles,
 		StopTimeout: w.StopTimeout, StickyTimeout: w.StickyTimeout,
 		Deployment: worker.Deployment{Name: w.Deployment.Name, BuildID: w.Deployment.BuildID},
-		Log:        a.log, Started: a.recordWorker,
+		Log:        a.log, Started: a.recordWorker, Metrics: a.metrics,
 	}
 	claimed, err := home.FromEnvironment()
 	if err != nil {
@@ -87,6 +93,9 @@ func (a *app) work(ctx context.Context, c client.Client, connection config.Conne
 	for _, role := range roles {
 		switch role {
 		case worker.RoleRun:
+			if a.metrics != nil {
+				a.metrics.Watch(c, options.Namespace, a.log)
+			}
 			options.Admission = &admission.Admission{Client: c, Sites: registry, Host: w.Host, Worker: self}
 		case worker.RoleChecks:
 			options.Checks, err = a.checks(connection.Embedded, self)

@@ -19,9 +19,25 @@ import (
 const clusterName = "active"
 
 const (
-	databaseFile = "temporal.db"
-	dataStore    = "sqlite"
+	databaseFile    = "temporal.db"
+	mainStore       = "main"
+	visibilityStore = "visibility"
 )
+
+// stores are the databases of a server.
+type stores struct {
+	main, visibility *config.SQL
+	// shards are fixed for the life of a database.
+	shards int32
+}
+
+func (o Options) stores() stores {
+	if p := o.postgres; p != nil {
+		return stores{p.sql(p.name), p.sql(p.name + visibilitySuffix), postgresShards}
+	}
+	file := sqlConfig(o.DataDir)
+	return stores{file, file, 1}
+}
 
 // sqlConfig opens the database of a data folder. One connection (the default): several are slower on SQLite and meet
 // "database is locked".
@@ -51,14 +67,14 @@ func serverConfig(o Options, p ports) *config.Config {
 	service := func(port int) config.Service {
 		return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: o.Host}}
 	}
+	stores := o.stores()
 	files := &config.FilestoreArchiver{FileMode: "0600", DirMode: "0700"}
 	return &config.Config{
 		Persistence: config.Persistence{
-			DefaultStore:    dataStore,
-			VisibilityStore: dataStore,
-			// Fixed for the life of a database.
-			NumHistoryShards: 1,
-			DataStores:       map[string]config.DataStore{dataStore: {SQL: sqlConfig(o.DataDir)}},
+			DefaultStore:     mainStore,
+			VisibilityStore:  visibilityStore,
+			NumHistoryShards: stores.shards,
+			DataStores:       map[string]config.DataStore{mainStore: {SQL: stores.main}, visibilityStore: {SQL: stores.visibility}},
 		},
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10,

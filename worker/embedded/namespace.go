@@ -31,7 +31,7 @@ const Retention = 30 * 24 * time.Hour
 func ensureNamespace(ctx context.Context, o Options) error {
 	serializer := serialization.NewSerializer()
 	logger := newServerLogger(o.Logger)
-	factory := sql.NewFactory(*sqlConfig(o.DataDir), resolver.NewNoopResolver(), clusterName, logger,
+	factory := sql.NewFactory(*o.stores().main, resolver.NewNoopResolver(), clusterName, logger,
 		metrics.NoopMetricsHandler, serializer)
 	defer factory.Close()
 	store, err := factory.NewMetadataStore()

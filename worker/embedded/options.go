@@ -20,6 +20,10 @@ type Options struct {
 	// DataDir holds everything the server keeps: temporal.db, lock, archive/, backup/ and endpoint.json. It is created
 	// when missing and made private to its owner (0700).
 	DataDir string
+	// Postgres keeps the state on a PostgreSQL server instead of in DataDir: postgres://user@host:5432/database, without a
+	// password in it when PGPASSWORD is set. The database and a second one, <database>_visibility, are created when they are
+	// missing and the user may. Archive and endpoint stay in DataDir.
+	Postgres string
 	// Host is the loopback address of all listeners; default 127.0.0.1. Any other address is refused: nothing here
 	// authenticates callers.
 	Host string
@@ -35,6 +39,8 @@ type Options struct {
 	// SearchAttributes are the custom search attributes of the namespace. Missing ones are added at every start;
 	// ones that exist beside them are kept.
 	SearchAttributes map[string]enumspb.IndexedValueType
+
+	postgres *postgres // parsed
 }
 
 // complete fills in the defaults and reports everything that is wrong with the options.
@@ -46,6 +52,13 @@ func (o Options) complete() (Options, error) {
 		problems = append(problems, fmt.Errorf("data folder %q: %w", o.DataDir, err))
 	} else {
 		o.DataDir = abs
+	}
+	if o.Postgres != "" {
+		p, err := parsePostgres(o.Postgres)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("PostgreSQL: %w", err))
+		}
+		o.postgres = &p
 	}
 	if o.Host == "" || o.Host == "localhost" {
 		o.Host = "127.0.0.1"

@@ -177,8 +177,23 @@ func (c component) compare(have applied) (int, error) {
 	return -1, err
 }
 
-// versionedSteps returns the steps of c after version from, in order. They have to end at the version that c has.
+// versionedSteps returns the steps of c after version from, in order.
 func versionedSteps(c component, from string) ([]step, error) {
+	versions, err := versionsAfter(c, from)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]step, 0, len(versions))
+	for _, version := range versions {
+		steps = append(steps, func(ctx context.Context, tx *sql.Tx) error {
+			return applyVersion(ctx, tx, path.Join(c.dir, "versioned", "v"+version))
+		})
+	}
+	return steps, nil
+}
+
+// versionsAfter lists the versions of c after from, in order. They have to end at the version that c has.
+func versionsAfter(c component, from string) ([]string, error) {
 	dirs, err := fs.Glob(schema.Assets(), path.Join(c.dir, "versioned", "v*"))
 	if err != nil {
 		return nil, err
@@ -201,13 +216,7 @@ func versionedSteps(c component, from string) ([]step, error) {
 	if len(versions) == 0 || versions[len(versions)-1] != c.version {
 		return nil, fmt.Errorf("%s schema: this release has no steps from %s to %s", c.name, from, c.version)
 	}
-	steps := make([]step, 0, len(versions))
-	for _, version := range versions {
-		steps = append(steps, func(ctx context.Context, tx *sql.Tx) error {
-			return applyVersion(ctx, tx, path.Join(c.dir, "versioned", "v"+version))
-		})
-	}
-	return steps, nil
+	return versions, nil
 }
 
 // applyVersion runs the files that the manifest of one versioned folder names.

@@ -1,9 +1,10 @@
-// Package embedded runs a Temporal server inside the process: all services, SQLite in one private folder, the Web UI, and
-// nothing but loopback listeners. Its state survives a killed process and a power cut.
+// Package embedded runs a Temporal server inside the process: all services, SQLite in one private folder or a PostgreSQL
+// server, the Web UI, and nothing but loopback listeners. Its state survives a killed process and a power cut.
 package embedded
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,7 @@ type Server struct {
 	log      serverLogger
 
 	lock     *os.File
+	postgres *sql.DB // holds the lock of a PostgreSQL database
 	temporal temporal.Server
 	ui       *uiserver.Server
 	uiDone   chan struct{}
@@ -78,7 +80,12 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if s.lock, err = lockDir(o.DataDir); err != nil {
 		return err
 	}
-	if err := prepareDatabase(ctx, o.DataDir, o.Logger); err != nil {
+	if o.postgres != nil {
+		s.postgres, err = preparePostgres(ctx, *o.postgres, o.Logger)
+	} else {
+		err = prepareDatabase(ctx, o.DataDir, o.Logger)
+	}
+	if err != nil {
 		return err
 	}
 	if err := ensureNamespace(ctx, o); err != nil {
@@ -178,7 +185,13 @@ func (s *Server) shutDown() error {
 		<-s.uiDone
 	}
 	if s.temporal != nil {
-		errs = append(errs, s.temporal.Stop(), checkpoint(context.Background(), s.dataDir))
+		errs = append(errs, s.temporal.Stop())
+		if s.postgres == nil {
+			errs = append(errs, checkpoint(context.Background(), s.dataDir))
+		}
+	}
+	if s.postgres != nil {
+		errs = append(errs, s.postgres.Close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())
