@@ -110,6 +110,16 @@ func (l *look) generating() bool { return l.Stop || l.LastAnswer.Busy }
 // quietAtEnd tells whether the last message has an answer that bears its finish marks.
 func (l *look) quietAtEnd() bool { return l.LastAnswer.Finished && !l.generating() }
 
+// taken tells whether the page proves that the site has the marked message. A page that shows messages before the site has
+// them proves it by an answer, or when it was loaded afterwards.
+func (l *look) taken(site *sites.Site, loaded bool) bool {
+	if l.Marker == nil || !site.Page.Optimistic || loaded {
+		return l.Marker != nil
+	}
+	failed, _ := l.state(site, sites.Failed)
+	return l.Answer.Present && failed == nil
+}
+
 // state is the first of the profile's states that holds and is of one of the kinds.
 func (l *look) state(site *sites.Site, kinds ...string) (*sites.State, string) {
 	for _, seen := range l.States {

@@ -178,6 +178,14 @@ func (s *sending) prepare(ctx context.Context) error {
 	s.pulse.at("open")
 	q := lookQuery{Marker: s.marker, Texts: true}
 	a, err := s.b.arrive(ctx, s.place, q)
+	if err == nil && a.look.Marker != nil && !a.look.taken(s.place.site, a.tab.fresh) {
+		if a.look.Draft != "" {
+			return deferred(activities.DeferForeignDraft, "foreign_draft", "the page cannot be loaded again over a text in its composer", time.Time{})
+		}
+		if err = s.b.reopen(ctx, s.place, a.tab); err == nil {
+			a, err = s.b.arrive(ctx, s.place, q)
+		}
+	}
 	if err != nil {
 		return s.unopened(err)
 	}

@@ -50,13 +50,13 @@ func (s *sending) strike(ctx context.Context) error {
 func (s *sending) commit(ctx context.Context) error {
 	t := s.place.site.Timings
 	began := time.Now()
-	noted := false
+	noted, loaded := false, false
 	reloadAt := began.Add(t.Commit / 2)
 	for {
 		l, err := s.tab.look(s.place.site, lookQuery{Marker: s.marker})
 		if err == nil {
 			noted = noted || s.limited(l)
-			if l.Marker != nil {
+			if l.taken(s.place.site, loaded || s.place.unbound()) {
 				s.b.opts.Hook("committed")
 				return s.bound(ctx, l)
 			}
@@ -67,7 +67,7 @@ func (s *sending) commit(ctx context.Context) error {
 		lost := errors.Is(err, errPageGone)
 		if !s.place.unbound() && (lost || time.Now().After(reloadAt)) {
 			reloadAt = reloadAt.Add(t.Commit)
-			s.revisit(ctx, lost)
+			loaded = s.revisit(ctx, lost)
 		}
 		if err == nil && l.Marker == nil {
 			_, _ = s.tab.scroll(s.place.site, "end") // a page that mounts only what is in view may hide it
@@ -81,8 +81,9 @@ func (s *sending) commit(ctx context.Context) error {
 	}
 }
 
-// revisit loads the conversation afresh to look for a message that its page did not show. It only reads.
-func (s *sending) revisit(ctx context.Context, lost bool) {
+// revisit loads the conversation afresh to look for a message that its page did not show, and tells whether that worked. It
+// only reads.
+func (s *sending) revisit(ctx context.Context, lost bool) bool {
 	if lost {
 		s.b.tabs.drop(s.tab)
 	}
@@ -92,9 +93,10 @@ func (s *sending) revisit(ctx context.Context, lost bool) {
 	}
 	if err != nil {
 		s.b.log.Warn("conversation is not readable after the press", "effect", s.in.EffectID, "error", err)
-		return
+		return false
 	}
 	s.tab = t
+	return true
 }
 
 // limited notes a limit that the site shows after the press.
@@ -158,7 +160,8 @@ func (s *sending) committed(l look, before bool) error {
 	} else if s.place.unbound() {
 		r.ConversationID, r.ConversationURL = "", ""
 	}
-	if sent, shown := receipt.CanonicalText([]string{s.in.Prompt}), receipt.CanonicalText([]string{l.Marker.Text}); sent != shown {
+	sent, shown := receipt.CanonicalText([]string{s.in.Prompt}), receipt.CanonicalText([]string{l.Marker.Text})
+	if sent != shown && !s.place.site.Page.UserMarkdown {
 		r.Code = "text_differs"
 		r.Detail = fmt.Sprintf("the message stands there with %d of %d characters", len([]rune(shown)), len([]rune(sent)))
 		if strings.HasPrefix(sent, shown) {

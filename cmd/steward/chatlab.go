@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"steward/integration/chatlab"
+	"steward/integration/chatpages"
 )
 
 func newChatlabCommand(app *app) *cobra.Command {
-	var scenario, address, folder string
+	var scenario, address, folder, ui string
 	var speed float64
 	cmd := &cobra.Command{
 		Use: "chatlab", Short: "Serve the fixture chat site with one scripted conversation, until it is told to stop", Args: cobra.NoArgs,
@@ -22,7 +24,11 @@ func newChatlabCommand(app *app) *cobra.Command {
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			site, err := chatlab.Start(chatlab.Options{Addr: address, Speed: speed, Dir: folder, New: script, Log: app.log})
+			pages, err := chatpages.UI(ui)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			site, err := chatlab.Start(chatlab.Options{Addr: address, Speed: speed, Dir: folder, New: script, UI: pages, Log: app.log})
 			if err != nil {
 				return err
 			}
@@ -44,6 +50,7 @@ func newChatlabCommand(app *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&scenario, "scenario", "demo", "name of a shipped scenario, or the path of a file")
+	flags.StringVar(&ui, "ui", "", "another chat interface before it: "+strings.Join(chatpages.Names(), ", "))
 	flags.StringVar(&address, "listen", "127.0.0.1:0", "loopback address")
 	flags.StringVar(&folder, "folder", os.TempDir(), "where the steps write_file and run work")
 	flags.Float64Var(&speed, "speed", 1, "divides every scripted duration")

@@ -34,7 +34,11 @@ func TestSitesAreListedShownAndChecked(t *testing.T) {
 	isolated(t)
 	out, err := command(t.Context(), "", "sites", "list", "-o", "json")
 	require.NoError(t, err)
-	require.Equal(t, "chatgpt", decode[[]siteRow](t, out)[0].Name)
+	names := []string{}
+	for _, row := range decode[[]siteRow](t, out) {
+		names = append(names, row.Name)
+	}
+	require.Equal(t, []string{"assistant-ui", "chatgpt", "deep-chat"}, names)
 	out, err = command(t.Context(), "", "sites", "show", "chatgpt")
 	require.NoError(t, err)
 	require.Contains(t, out, "site: chatgpt\n")
@@ -48,6 +52,18 @@ func TestSitesAreListedShownAndChecked(t *testing.T) {
 	_, err = command(t.Context(), "", "sites", "check", folder)
 	require.Equal(t, exitUsage, exitCode(err))
 	require.ErrorContains(t, err, "mine.yaml:3")
+
+	file := filepath.Join(t.TempDir(), "new.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("site: chatgpt\nextends: chatgpt\npage: {send: [button.new]}\n"), 0o600))
+	out, err = command(t.Context(), "", "sites", "check", file)
+	require.NoError(t, err)
+	require.Contains(t, out, "it replaces embedded chatgpt.yaml\n  overrides page.send\n")
+	require.NoError(t, os.WriteFile(file, []byte("site: chatgpt\nextends: chatgpt\npage:\n  send: ['button[']\n"), 0o600))
+	_, err = command(t.Context(), "", "sites", "check", file)
+	require.Equal(t, exitUsage, exitCode(err))
+	require.ErrorContains(t, err, file+":4: page.send.0: not a CSS selector")
+	_, err = command(t.Context(), "", "sites", "check", file+"x")
+	require.Equal(t, exitUsage, exitCode(err))
 }
 
 func TestUpHandsTheUsersFlagsToItsChildren(t *testing.T) {

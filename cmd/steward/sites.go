@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -81,19 +82,49 @@ func newSitesShowCommand(app *app) *cobra.Command {
 
 func newSitesCheckCommand(app *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "check [FOLDER]", Short: "Check the profiles of a folder; default the one of the settings", Args: cobra.MaximumNArgs(1),
+		Use: "check [FILE | FOLDER]", Short: "Check a profile file and tell what it would override, or a folder; default the folder of the settings",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			folder := app.settings.SitesDir
+			target := app.settings.SitesDir
 			if len(args) == 1 {
-				folder = args[0]
+				target = args[0]
+				if info, err := os.Stat(target); err != nil {
+					return &exitError{exitUsage, err}
+				} else if !info.IsDir() {
+					return checkSiteFile(app, target)
+				}
 			}
-			registry, err := sites.Load(folder)
+			registry, err := sites.Load(target)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			return app.answer(map[string]any{"folder": folder, "sites": registry.Names()}, func(w io.Writer) {
-				fmt.Fprintf(w, "%s: every profile is good (%s)\n", folder, strings.Join(registry.Names(), ", "))
+			return app.answer(map[string]any{"folder": target, "sites": registry.Names()}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: every profile is good (%s)\n", target, strings.Join(registry.Names(), ", "))
 			})
 		},
 	}
+}
+
+func checkSiteFile(app *app, file string) error {
+	checked, err := sites.CheckFile(file, app.settings.SitesDir)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	return app.answer(checked, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: site %s is good, digest %.12s\n", checked.File, checked.Name, checked.Digest)
+		switch {
+		case checked.Replaces != "":
+			fmt.Fprintf(w, "in %s it replaces %s\n", app.settings.SitesDir, checked.Replaces)
+		case checked.Extends != "":
+			fmt.Fprintf(w, "in %s it adds a site that extends %s\n", app.settings.SitesDir, checked.Extends)
+		default:
+			fmt.Fprintf(w, "in %s it adds a site\n", app.settings.SitesDir)
+		}
+		for _, key := range checked.Overrides {
+			fmt.Fprintf(w, "  overrides %s\n", key)
+		}
+		if len(checked.Affects) > 0 {
+			fmt.Fprintf(w, "these extend it: %s\n", strings.Join(checked.Affects, ", "))
+		}
+	})
 }

@@ -132,8 +132,10 @@ func (s *Site) checkURLs(c *checker) {
 }
 
 func (s *Site) checkPage(c *checker) {
+	byClass := len(s.Page.User) > 0 || len(s.Page.Assistant) > 0
 	needed := map[string]bool{
-		"editor": true, "form": true, "send": true, "turns": true, "roles": true, "role_attributes": true, "finished": true,
+		"editor": true, "form": true, "send": true, "turns": true, "roles": true, "finished": len(s.Page.Idle) == 0,
+		"role_attributes": !byClass, "user": byClass, "assistant": byClass,
 	}
 	for name, list := range s.Page.lists() {
 		c.want(len(list) > 0 || !needed[name], "want at least one", "page", name)
@@ -146,14 +148,14 @@ func (s *Site) checkPage(c *checker) {
 	} {
 		c.want(selector == "" || validSelector(selector), "not a CSS selector: "+strconv.Quote(selector), "page", name)
 	}
-	c.want(s.Page.UserRole != "", "want the value that marks a user message", "page", "user_role")
-	c.want(s.Page.AssistantRole != "", "want the value that marks an answer", "page", "assistant_role")
+	c.want(byClass || s.Page.UserRole != "", "want the value that marks a user message", "page", "user_role")
+	c.want(byClass || s.Page.AssistantRole != "", "want the value that marks an answer", "page", "assistant_role")
 }
 
 // lists are the page's lists by their key.
 func (p *Page) lists() map[string][]string {
 	return map[string][]string{
-		"editor": p.Editor, "form": p.Form, "send": p.Send, "stop": p.Stop, "turns": p.Turns, "roles": p.Roles,
+		"shadow": p.Shadow, "idle": p.Idle, "user": p.User, "assistant": p.Assistant, "editor": p.Editor, "form": p.Form, "send": p.Send, "stop": p.Stop, "turns": p.Turns, "roles": p.Roles,
 		"role_attributes": p.RoleAttributes, "turn_id": p.TurnID, "message_id": p.MessageID, "user_text": p.UserText,
 		"content": p.Content, "drop": p.Drop, "activity": p.Activity, "finished": p.Finished, "busy": p.Busy,
 		"outside": p.Outside, "scroller": p.Scroller, "links": p.Links,

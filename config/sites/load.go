@@ -167,10 +167,7 @@ func (l loader) names() map[string]*document {
 
 // site resolves what a profile extends, decodes and checks the whole.
 func (l loader) site(name string) (*Site, error) {
-	doc := l.own[name]
-	if doc == nil {
-		doc = l.builtin[name]
-	}
+	doc := l.document(name)
 	files := origin{}
 	root, err := l.resolve(doc, files, nil)
 	if err != nil {
@@ -208,15 +205,18 @@ func (l loader) resolve(doc *document, files origin, seen []*document) (*yaml.No
 	if err != nil {
 		return nil, err
 	}
-	return merge(below, doc.root), nil
+	return files.merge(below, doc.root), nil
 }
 
-// merge lays one node over another: mappings key by key, everything else as a whole.
-func merge(below, over *yaml.Node) *yaml.Node {
+// merge lays one node over another: mappings key by key, everything else as a whole. A merged mapping stands where the upper
+// one does.
+func (o origin) merge(below, over *yaml.Node) *yaml.Node {
 	if below.Kind != yaml.MappingNode || over.Kind != yaml.MappingNode {
 		return over
 	}
 	merged := *below
+	merged.Line = over.Line
+	o[&merged] = o[over]
 	merged.Content = slices.Clone(below.Content)
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
@@ -225,7 +225,7 @@ func merge(below, over *yaml.Node) *yaml.Node {
 			merged.Content = append(merged.Content, key, value)
 			continue
 		}
-		merged.Content[at], merged.Content[at+1] = key, merge(merged.Content[at+1], value)
+		merged.Content[at], merged.Content[at+1] = key, o.merge(merged.Content[at+1], value)
 	}
 	return &merged
 }

@@ -61,6 +61,8 @@ type URLs struct {
 // Page is what the scripts inside the page look for. Lists of selectors are ordered fallbacks: the first one that matches
 // something visible counts.
 type Page struct {
+	// Shadow are hosts of open shadow roots that hold parts of the chat; every other selector looks into these too.
+	Shadow []string `yaml:"shadow" json:"shadow,omitempty"`
 	// Editor is the element that takes the text; Paragraphs are its direct children that make up its lines. An editor
 	// without Paragraphs is a form field.
 	Editor     []string `yaml:"editor" json:"editor"`
@@ -70,18 +72,28 @@ type Page struct {
 	// Send and Stop are looked for inside Form only.
 	Send []string `yaml:"send" json:"send"`
 	Stop []string `yaml:"stop" json:"stop"`
+	// Idle is the sign, inside Form, that no answer is being written. It is for pages whose turns have no finish marks.
+	Idle []string `yaml:"idle" json:"idle,omitempty"`
 	// Turns are the containers of user messages and answers. Roles are the nodes inside (or outside) of them that hold one
-	// role's text; RoleAttributes name the attributes that tell the role.
+	// role's text; RoleAttributes name the attributes that tell the role, UserRole and AssistantRole their values. Where a
+	// class tells the role, User and Assistant are selectors for the container or its first role node.
 	Turns          []string `yaml:"turns" json:"turns"`
 	Roles          []string `yaml:"roles" json:"roles"`
 	RoleAttributes []string `yaml:"role_attributes" json:"role_attributes"`
 	UserRole       string   `yaml:"user_role" json:"user_role"`
 	AssistantRole  string   `yaml:"assistant_role" json:"assistant_role"`
+	User           []string `yaml:"user" json:"user,omitempty"`
+	Assistant      []string `yaml:"assistant" json:"assistant,omitempty"`
 	// TurnID and MessageID are attributes that hold ids.
 	TurnID    []string `yaml:"turn_id" json:"turn_id"`
 	MessageID []string `yaml:"message_id" json:"message_id"`
-	// UserText is the part of a user message that holds its words.
-	UserText []string `yaml:"user_text" json:"user_text"`
+	// UserText is the part of a user message that holds its words. UserMarkdown tells that they are shown as rendered
+	// markdown, so that what was sent cannot be compared with what is shown.
+	UserText     []string `yaml:"user_text" json:"user_text"`
+	UserMarkdown bool     `yaml:"user_markdown" json:"user_markdown,omitempty"`
+	// Optimistic tells that the page shows a message before the site has it: it counts once an answer follows, or once it
+	// stands there after a reload.
+	Optimistic bool `yaml:"optimistic" json:"optimistic,omitempty"`
 	// Content encloses an assistant's words; a status region is never inside it.
 	Content []string `yaml:"content" json:"content"`
 	// CodeBlock is a code card; only its CodeText parts are text, not its header.
@@ -90,7 +102,7 @@ type Page struct {
 	// Drop are parts of a message that are not its text; Activity are reasoning and tool parts.
 	Drop     []string `yaml:"drop" json:"drop"`
 	Activity []string `yaml:"activity" json:"activity"`
-	// Finished is the sign of a finished turn, Busy that of one that still changes.
+	// Finished is the sign inside a finished turn, Busy that of one that still changes.
 	Finished []string `yaml:"finished" json:"finished"`
 	Busy     []string `yaml:"busy" json:"busy"`
 	// Outside are regions whose content never belongs to the conversation.

@@ -40,7 +40,7 @@ func TestEmbeddedProfilesAreValid(t *testing.T) {
 func TestAFolderThatIsMissingAddsNothing(t *testing.T) {
 	reg, err := Load(filepath.Join(t.TempDir(), "none"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"chatgpt"}, reg.Names())
+	require.Equal(t, []string{"assistant-ui", "chatgpt", "deep-chat"}, reg.Names())
 	_, err = reg.Site("nowhere")
 	require.ErrorContains(t, err, "chatgpt")
 }
@@ -52,7 +52,7 @@ func TestAProfileExtendsAnother(t *testing.T) {
 		"README.md":  "not a profile",
 	}))
 	require.NoError(t, err)
-	require.Equal(t, []string{"chatgpt", "child", "lab"}, reg.Names())
+	require.Equal(t, []string{"assistant-ui", "chatgpt", "child", "deep-chat", "lab"}, reg.Names())
 	base, lab, child := chatgpt(t), mustSite(t, reg, "lab"), mustSite(t, reg, "child")
 	require.Equal(t, []string{"http://127.0.0.1:8080"}, lab.Origins)
 	require.Equal(t, 10*time.Millisecond, lab.Timings.Look)
@@ -105,16 +105,18 @@ func TestABadProfileIsRefusedWithFileLineAndReason(t *testing.T) {
 		"ask is missing": {
 			lab + "states:\n  - state: odd\n    kind: user_action\n    rules: [{select: [a]}]\n", "states.0.ask: want what the person has to do",
 		},
-		"negative time": {lab + "settle:\n  stable: -1s\n", "bad.yaml:4: settle.stable: want 0s or more"},
-		"no site":       {"version: 1\n", "bad.yaml:1: the key site is missing"},
-		"unknown base":  {"site: lab\nextends: nothing\n", "bad.yaml: extends: no site profile \"nothing\""},
-		"itself":        {"site: lab\nextends: lab\n", "bad.yaml: extends: no site profile \"lab\""},
-		"not YAML":      {"site: [lab\n", "bad.yaml:"},
-		"two documents": {lab + "---\nsite: other\n", "bad.yaml: want one YAML document"},
-		"empty":         {"", "bad.yaml: EOF"},
-		"incomplete":    {"site: lab\n", "bad.yaml:1: version: want 1 or more"},
-		"name":          {"site: Lab One\nextends: chatgpt\n", "bad.yaml:1: site: want 1 to 40"},
-		"probe text":    {lab + "message_probe: {allowed: true, text: ' '}\n", "bad.yaml:3: message_probe.text: want the line to send"},
+		"negative time":                  {lab + "settle:\n  stable: -1s\n", "bad.yaml:4: settle.stable: want 0s or more"},
+		"no site":                        {"version: 1\n", "bad.yaml:1: the key site is missing"},
+		"unknown base":                   {"site: lab\nextends: nothing\n", "bad.yaml: extends: no site profile \"nothing\""},
+		"itself":                         {"site: lab\nextends: lab\n", "bad.yaml: extends: no site profile \"lab\""},
+		"not YAML":                       {"site: [lab\n", "bad.yaml:"},
+		"two documents":                  {lab + "---\nsite: other\n", "bad.yaml: want one YAML document"},
+		"empty":                          {"", "bad.yaml: EOF"},
+		"incomplete":                     {"site: lab\n", "bad.yaml:1: version: want 1 or more"},
+		"name":                           {"site: Lab One\nextends: chatgpt\n", "bad.yaml:1: site: want 1 to 40"},
+		"probe text":                     {lab + "message_probe: {allowed: true, text: ' '}\n", "bad.yaml:3: message_probe.text: want the line to send"},
+		"no sign of the end":             {"site: lab\nextends: deep-chat\npage: {idle: []}\n", "bad.yaml:3: page.finished: want at least one"},
+		"roles by class and one missing": {"site: lab\nextends: deep-chat\npage: {assistant: []}\n", "bad.yaml:3: page.assistant: want at least one"},
 		"text and select": {
 			lab + "states:\n  - state: odd\n    kind: limited\n    rules:\n      - {title: {en: [a]}, text: {en: [b]}}\n",
 			"bad.yaml:7: states.0.rules.0.text: text needs select",

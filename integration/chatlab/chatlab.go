@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,6 +39,9 @@ type Options struct {
 	// HTTPCommands accepts run and write_file also in scenarios that come over HTTP: whoever reaches the port may then
 	// run programs.
 	HTTPCommands bool
+	// UI is another interface in place of the site's own page: a template index.html with the fields .Boot, .Title and
+	// .Language, and the files that it loads from /assets/. Package chatpages has some.
+	UI fs.FS
 	// Log takes what the site does; default: nowhere.
 	Log *slog.Logger
 }
@@ -73,6 +78,7 @@ type Event struct {
 // Server is a running site. Its methods are safe for concurrent use.
 type Server struct {
 	opts   Options
+	pages  *template.Template
 	url    string
 	http   *http.Server
 	ctx    context.Context
@@ -130,6 +136,11 @@ func Start(opts Options) (*Server, error) {
 	if s.opts.New, err = s.admit(opts.New); err != nil {
 		return nil, err
 	}
+	pages, files, err := loadPages(opts.UI)
+	if err != nil {
+		return nil, fmt.Errorf("chatlab: pages: %w", err)
+	}
+	s.pages = pages
 	listener, err := net.Listen("tcp", opts.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("chatlab: %w", err)
@@ -137,7 +148,7 @@ func Start(opts Options) (*Server, error) {
 	s.url = "http://" + listener.Addr().String()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.http = &http.Server{
-		Handler:           s.routes(),
+		Handler:           s.routes(files),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 	}

@@ -18,18 +18,30 @@ import (
 //go:embed web/dist web/index.html web/challenge.html
 var assets embed.FS
 
-var pages = template.Must(template.ParseFS(assets, "web/index.html", "web/challenge.html"))
+// loadPages parses the pages, and finds what they load from /assets/.
+func loadPages(ui fs.FS) (*template.Template, fs.FS, error) {
+	pages, err := template.ParseFS(assets, "web/index.html", "web/challenge.html")
+	if err != nil || ui == nil {
+		return pages, dist(), err
+	}
+	pages, err = pages.ParseFS(ui, "index.html")
+	return pages, ui, err
+}
+
+func dist() fs.FS {
+	sub, err := fs.Sub(assets, "web/dist")
+	if err != nil {
+		panic(err) // embedded: cannot fail
+	}
+	return sub
+}
 
 const maxBody = 16 << 20
 
 // routes are the addresses of the site. Everything below /backend-api/ is for its own page, below /lab/ for tests.
-func (s *Server) routes() http.Handler {
-	dist, err := fs.Sub(assets, "web/dist")
-	if err != nil {
-		panic(err) // embedded: cannot fail
-	}
+func (s *Server) routes(files fs.FS) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(dist)))
+	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
 	mux.HandleFunc("GET /{$}", s.servePage)
 	mux.HandleFunc("GET /c/{id}", s.servePage)
 	mux.HandleFunc("GET /g/{project}/project", s.servePage)
@@ -154,7 +166,7 @@ func (s *Server) fill(b *boot, c *chat) {
 }
 
 func (s *Server) render(w io.Writer, name string, data any) {
-	if err := pages.ExecuteTemplate(w, name, data); err != nil {
+	if err := s.pages.ExecuteTemplate(w, name, data); err != nil {
 		s.opts.Log.Error("page", "name", name, "error", err)
 	}
 }

@@ -7,10 +7,12 @@ if (query.op === 'focus' && target) {
   if (!('value' in target)) selection.selectAllChildren(target)
   else target.select()
 }
+let active = document.activeElement
+while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement
 return JSON.stringify({
   present: target !== null,
-  focused: target !== null && (document.activeElement === target || target.contains(document.activeElement)),
+  focused: target !== null && target.contains(active),
   text: draft() ?? '',
   control: sendControl() !== null && enabled(sendControl()),
-  stop: stopControl() !== null,
+  stop: working(),
 })

@@ -51,8 +51,8 @@ return {
     const box = control.getBoundingClientRect()
     const x = box.left + box.width / 2
     const y = box.top + box.height / 2
-    const top = document.elementFromPoint(x, y)
-    if (!top || !(control.contains(top) || top.contains(control) && top.shadowRoot)) return {problem: 'covered'}
+    const top = control.getRootNode().elementFromPoint(x, y)
+    if (!top || !control.contains(top)) return {problem: 'covered'}
     deadline = until
     open = true
     return {x, y}

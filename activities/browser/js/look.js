@@ -14,6 +14,9 @@ const describe = (user) => ({
   text: query.texts || user === mine ? userText(user.item).slice(0, query.limit) : '',
 })
 
+// The last turn of a page without finish marks is finished when the page is idle, any other one when a message follows it.
+const ended = (answer) => has(rules.idle) && (answer === lastAnswer || answer.at(-1) === lastAnswer.at(-1) ? idle() : true)
+
 const judge = (answer) => {
   const text = answer.map((item) => item.textContent).join('\n')
   const tail = answer.at(-1)
@@ -21,7 +24,7 @@ const judge = (answer) => {
     present: answer.length > 0,
     id: answer.length > 0 ? idOf(answer[0]) : '',
     signature: `${answer.length} ${text.length} ${hash(text)}`,
-    finished: tail ? every(tail, rules.finished).length > 0 : false,
+    finished: tail ? every(tail, rules.finished).length > 0 || ended(answer) : false,
     busy: answer.some((item) => hasAny(item, rules.busy ?? []) || every(item, rules.busy).length > 0),
     ...(query.texts ? answerTexts(answer, query.limit) : {}),
   }
@@ -35,7 +38,7 @@ return JSON.stringify({
   title: document.title,
   ready: editor() !== null,
   draft: draft(),
-  stop: stopControl() !== null,
+  stop: working(),
   items: items.length,
   states: statesOf(items, start > -2 ? answer : lastAnswer),
   marker: mine ? {...describe(mine), count: marked.length} : null,

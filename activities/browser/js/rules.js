@@ -6,8 +6,9 @@ const ask = (name, found) => { if (!found) names.push(name) }
 
 ask('editor', editor())
 ask('form', form())
+if (has(rules.idle) && !stopControl()) ask('idle', idle())
 const list = itemsOf()
-const answers = list.filter((item) => roleOf(item) === rules.assistant_role)
+const answers = list.filter(isAssistant)
 const people = list.filter(isUser)
 if (query.conversation) {
   ask('turns', list.length > 0)
@@ -15,8 +16,8 @@ if (query.conversation) {
 }
 if (answers.length > 0) {
   ask('roles', answers.some((item) => roleNodes(item)[0] !== item || hasAny(item, rules.roles)))
-  ask('turn_id', answers.every((item) => idOf(item) !== ''))
+  if (has(rules.turn_id) || has(rules.message_id)) ask('turn_id', answers.every((item) => idOf(item) !== ''))
   ask('content', answers.some((item) => every(item, rules.content).length > 0))
-  if (!stopControl()) ask('finished', answers.some((item) => every(item, rules.finished).length > 0))
+  if (!working() && has(rules.finished)) ask('finished', answers.some((item) => every(item, rules.finished).length > 0))
 }
 return JSON.stringify([...new Set(names)])

@@ -4,7 +4,7 @@
 const scrollerOf = () => {
   const own = first(document, rules.scroller)
   if (own) return own
-  for (let up = every(document, rules.turns)[0]?.parentElement; up; up = up.parentElement) {
+  for (let up = every(document, rules.turns)[0]; up; up = above(up)) {
     if (up.scrollHeight > up.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(up).overflowY)) return up
   }
   return document.scrollingElement

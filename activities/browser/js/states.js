@@ -1,12 +1,18 @@
 // Which of the profile's page states the page shows.
 
+// holds is Node.contains, through shadow roots.
+const holds = (outer, element) => {
+  for (let at = element; at; at = at.getRootNode().host) if (outer.contains(at)) return true
+  return false
+}
+
 const squeeze = (text) => text.replace(/\s+/g, ' ').trim().toLowerCase()
 
 const alternatives = (languages) => Object.values(languages ?? {}).flat().map(squeeze)
 
 // fits returns the text of the element that makes a rule hold, or null.
 const fits = (rule, candidates) => {
-  if ((rule.present ?? []).length > 0 && !rule.present.some((selector) => document.querySelector(selector))) return null
+  if ((rule.present ?? []).length > 0 && !rule.present.some((selector) => all(document, selector).length > 0)) return null
   if (every(document, rule.absent).length > 0) return null
   const titles = alternatives(rule.title)
   if (titles.length > 0 && !titles.some((title) => squeeze(document.title).includes(title))) return null
@@ -26,8 +32,8 @@ const fits = (rule, candidates) => {
 const statesOf = (items, answer) => {
   const regions = (selectors) => answer.flatMap((item) => selectors.flatMap((selector) => [...item.querySelectorAll(selector)]))
     .filter((element) => shown(element) && !within(element, rules.content ?? []))
-  const outside = (selectors) => selectors.flatMap((selector) => [...document.querySelectorAll(selector)])
-    .filter((element) => shown(element) && !items.some((item) => item.contains(element)))
+  const outside = (selectors) => selectors.flatMap((selector) => all(document, selector))
+    .filter((element) => shown(element) && !items.some((item) => holds(item, element)))
   const found = []
   for (const state of states) {
     for (const rule of state.rules) {

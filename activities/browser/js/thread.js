@@ -3,13 +3,13 @@
 
 const itemsOf = () => {
   const turns = every(document, rules.turns)
-  const roles = rules.roles.flatMap((selector) => [...document.querySelectorAll(selector)].filter(shown))
-  const all = new Set([...turns, ...roles].filter((element) => !within(element, rules.outside ?? [])))
+  const roles = rules.roles.flatMap((selector) => all(document, selector).filter(shown))
+  const both = new Set([...turns, ...roles].filter((element) => !within(element, rules.outside ?? [])))
   const nested = (element) => {
-    for (let up = element.parentElement; up; up = up.parentElement) if (all.has(up)) return true
+    for (let up = above(element); up; up = above(up)) if (both.has(up)) return true
     return false
   }
-  return [...all].filter((element) => !nested(element))
+  return [...both].filter((element) => !nested(element))
     .sort((a, b) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1))
 }
 
@@ -28,7 +28,13 @@ const roleOf = (item) => {
   return nodes[0] === item ? '' : attribute(nodes[0], rules.role_attributes)
 }
 
-const isUser = (item) => roleOf(item) === rules.user_role
+// is tells whether an item has a role: by a selector for the item or its first role node, or by an attribute's value.
+const is = (item, selectors, role) =>
+  has(selectors) ? hasAny(item, selectors) || hasAny(roleNodes(item)[0], selectors) : role !== '' && roleOf(item) === role
+
+const isUser = (item) => is(item, rules.user, rules.user_role)
+
+const isAssistant = (item) => is(item, rules.assistant, rules.assistant_role)
 
 const idOf = (item) => attribute(item, rules.turn_id) || messageID(item)
 

@@ -1,0 +1,71 @@
+// deep-chat: a web component with an open shadow root. It shows a message before the site has it, and has no sign of the
+// end of an answer but its one button, which is Send again.
+import 'deep-chat'
+import {Host, textOf} from './host.js'
+
+let element = null
+let live = null // the answer that streams into the component: {signals, id, sent}
+
+const host = new Host({
+  show(turns) {
+    live = null
+    element?.remove()
+    element = document.createElement('deep-chat')
+    element.style.width = '100%'
+    element.style.height = '100%'
+    element.style.border = 'none'
+    element.history = turns.filter((turn) => turn.done).map(message)
+    element.connect = {stream: true, handler}
+    element.textInput = {placeholder: {text: host.say('ask')}}
+    if (host.page.draft) element.defaultInput = {text: host.page.draft}
+    host.place.append(element)
+  },
+  hide() {
+    element?.remove()
+    element = null
+  },
+  type(text) {
+    element.focusInput()
+    document.execCommand('insertText', false, text)
+  },
+  change(event) {
+    if (event.type === 'remove') return this.show(host.turns)
+    if (live) return pump()
+    if (event.type !== 'turn' || !event.turn.done) return
+    const {turn} = event
+    if (element.getMessages().length < host.turns.length) element.addMessage(message(turn))
+    else if (turn.role === 'assistant') element.updateMessage(message(turn), element.getMessages().length - 1)
+    if (turn.note) element.addMessage({error: host.say(turn.note.kind)})
+  },
+})
+
+function message(turn) {
+  return {role: turn.role === 'user' ? 'user' : 'ai', text: textOf(turn)}
+}
+
+// handler is called by the component with a new message of the person.
+async function handler(body, signals) {
+  const mine = {signals, id: '', sent: 0}
+  signals.stopClicked.listener = () => host.report('stop')
+  mine.id = await host.send(body.messages.at(-1).text)
+  if (!mine.id) return signals.onResponse({error: host.say('error')})
+  signals.onOpen()
+  live = mine
+  pump()
+}
+
+// pump hands on what the site has told of the answer.
+function pump() {
+  const at = host.turns.findIndex((turn) => turn.nodes[0]?.id === live.id)
+  const turn = at < 0 ? null : host.turns[at + 1]
+  if (!turn) return
+  const text = textOf(turn)
+  if (text.length > live.sent) live.signals.onResponse({text: text.slice(live.sent)})
+  live.sent = text.length
+  if (!turn.done) return
+  if (turn.note) live.signals.onResponse({error: host.say(turn.note.kind)})
+  live.signals.onClose()
+  live = null
+}
+
+host.start()
