@@ -23,6 +23,7 @@ import (
 	"steward/activities/checks"
 	"steward/config/sites"
 	"steward/integration/chatlab"
+	"steward/integration/chatpages"
 	"steward/worker"
 	"steward/worker/embedded"
 	"steward/workflows"
@@ -36,6 +37,7 @@ type stack struct {
 	endpoint embedded.Endpoint
 	client   client.Client
 	lab      *chatlab.Server
+	pages    map[string]*chatlab.Server // behind the interfaces of chatpages, by site
 	sitesDir string
 	stop     []func()
 }
@@ -73,7 +75,7 @@ func newStack() (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{dir: dir, sitesDir: filepath.Join(dir, "sites")}
+	s := &stack{dir: dir, sitesDir: filepath.Join(dir, "sites"), pages: map[string]*chatlab.Server{}}
 	s.stop = append(s.stop, func() { os.RemoveAll(dir) })
 	if s.lab, err = chatlab.Start(chatlab.Options{Dir: dir, Speed: 2}); err != nil {
 		return s, err
@@ -82,6 +84,21 @@ func newStack() (*stack, error) {
 	if err := writeSite(s.sitesDir, s.lab.URL()); err != nil {
 		return s, err
 	}
+	for _, name := range chatpages.Names() {
+		ui, err := chatpages.UI(name)
+		if err != nil {
+			return s, err
+		}
+		site, err := chatlab.Start(chatlab.Options{Dir: dir, Speed: 2, UI: ui})
+		if err != nil {
+			return s, err
+		}
+		s.stop = append(s.stop, func() { _ = site.Close() })
+		s.pages[name] = site
+		if err := writeProfile(s.sitesDir, name, name, site.URL()); err != nil {
+			return s, err
+		}
+	}
 	if err := s.serve(); err != nil {
 		return s, err
 	}
@@ -89,12 +106,15 @@ func newStack() (*stack, error) {
 }
 
 // writeSite points a profile with the facts of the real site to the fixture site, without its waits.
-func writeSite(dir, origin string) error {
+func writeSite(dir, origin string) error { return writeProfile(dir, "chatlab", "chatgpt", origin) }
+
+// writeProfile writes the profile of a site that is served for the tests.
+func writeProfile(dir, name, base, origin string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	profile := fmt.Sprintf(`site: chatlab
-extends: chatgpt
+	profile := fmt.Sprintf(`site: %s
+extends: %s
 version: 1
 origins: [%q]
 headed: false
@@ -111,8 +131,8 @@ timings:
     reconcile: [100ms, 300ms, 500ms, 1s]
     unclear: [200ms, 200ms, 200ms]
     heartbeat: 3s
-`, origin)
-	return os.WriteFile(filepath.Join(dir, "chatlab.yaml"), []byte(profile), 0o600)
+`, name, base, origin)
+	return os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(profile), 0o600)
 }
 
 // serve starts the embedded server as a process of the real command.

@@ -27,6 +27,17 @@ func (t *tab) composer(site *sites.Site, op string) (composer, error) {
 	return c, err
 }
 
+// insert types a text into the focused composer, in the profile's way.
+func (t *tab) insert(site *sites.Site, text string) error {
+	if site.Page.Newline == sites.NewlineBreak {
+		return t.evaluate(typeLimit, draftScript, argument{Rules: site.Page, Query: map[string]string{"op": "lines"}, Text: text}, new(composer))
+	}
+	if err := do(typeLimit, func() error { return t.page.Keyboard().InsertText(text) }); err != nil {
+		return t.failed("type the prompt", err)
+	}
+	return nil
+}
+
 // typeLimit bounds the one call that types a whole prompt: a long one with many lines takes seconds.
 const typeLimit = 60 * time.Second
 
@@ -74,7 +85,7 @@ func (s *sending) residue(text string) error {
 	return s.tab.clear(s.place.site, text)
 }
 
-// enter types the prompt with one trusted insert, and reads it back.
+// enter types the prompt with trusted input, and reads it back.
 func (s *sending) enter(ctx context.Context) error {
 	site, prompt := s.place.site, s.in.Prompt
 	note := &draftNote{Effect: s.in.EffectID, Length: length(prompt), Digest: digestOf(prompt)}
@@ -91,9 +102,8 @@ func (s *sending) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err = do(typeLimit, func() error { return s.tab.page.Keyboard().InsertText(prompt) })
-	if err != nil {
-		return s.tab.failed("type the prompt", err)
+	if err := s.tab.insert(site, prompt); err != nil {
+		return err
 	}
 	return s.readBack(ctx)
 }

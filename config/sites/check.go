@@ -148,6 +148,7 @@ func (s *Site) checkPage(c *checker) {
 	} {
 		c.want(selector == "" || validSelector(selector), "not a CSS selector: "+strconv.Quote(selector), "page", name)
 	}
+	c.want(slices.Contains([]string{"", NewlineInsert, NewlineBreak}, s.Page.Newline), "want insert or break", "page", "newline")
 	c.want(byClass || s.Page.UserRole != "", "want the value that marks a user message", "page", "user_role")
 	c.want(byClass || s.Page.AssistantRole != "", "want the value that marks an answer", "page", "assistant_role")
 }

@@ -64,9 +64,12 @@ type Page struct {
 	// Shadow are hosts of open shadow roots that hold parts of the chat; every other selector looks into these too.
 	Shadow []string `yaml:"shadow" json:"shadow,omitempty"`
 	// Editor is the element that takes the text; Paragraphs are its direct children that make up its lines. An editor
-	// without Paragraphs is a form field.
+	// without Paragraphs is a form field, or is read as it is rendered.
 	Editor     []string `yaml:"editor" json:"editor"`
 	Paragraphs string   `yaml:"paragraphs" json:"paragraphs"`
+	// Newline is how lines are typed: NewlineInsert, the default, in one insert of the whole text; or NewlineBreak, each
+	// followed by a line break, for an editor that makes paragraphs of an insert and does not read them back exactly.
+	Newline string `yaml:"newline" json:"newline,omitempty"`
 	// Form encloses the editor and its controls.
 	Form []string `yaml:"form" json:"form"`
 	// Send and Stop are looked for inside Form only.
@@ -112,6 +115,12 @@ type Page struct {
 	// Links are links to conversations.
 	Links []string `yaml:"links" json:"links"`
 }
+
+// Ways to type a new line.
+const (
+	NewlineInsert = "insert"
+	NewlineBreak  = "break"
+)
 
 // Kinds of page states.
 const (

@@ -132,11 +132,13 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 		b.State.Kind = "rate_limit"
 	}
 	w.Header().Set("Cache-Control", "no-store")
+	// Nothing is loaded from elsewhere, whatever a page's libraries would like.
+	w.Header().Set("Content-Security-Policy", "default-src 'self' 'unsafe-inline' data: blob:")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	switch b.State.Kind {
 	case "challenge":
 		w.WriteHeader(http.StatusForbidden)
-		s.render(w, "challenge.html", nil)
+		s.render(w, "challenge.html", map[string]any{"Language": c.scenario.Page.Language})
 		return
 	case "rate_limit_on_load":
 		http.Redirect(w, r, "/?limited="+c.id, http.StatusFound)

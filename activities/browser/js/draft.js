@@ -1,6 +1,13 @@
-// The editor alone. query: {op}. op read returns the exact text; focus puts the caret into the editor.
+// The editor alone. query: {op}. op read returns the exact text; focus puts the caret into the editor; lines types the text
+// into the focused editor as a person would, line by line.
 
 const target = editor()
+if (query.op === 'lines' && target) {
+  text.split('\n').forEach((line, i) => {
+    if (i > 0) document.execCommand('insertLineBreak')
+    if (line !== '') document.execCommand('insertText', false, line)
+  })
+}
 if (query.op === 'focus' && target) {
   target.focus()
   const selection = getSelection()

@@ -76,12 +76,14 @@ const idle = () => has(rules.idle) && form() !== null && first(form(), rules.idl
 // working tells that the composer shows an answer being written.
 const working = () => stopControl() !== null || has(rules.idle) && form() !== null && !idle()
 
-// draft is the exact text in the editor: its direct paragraphs joined by newlines.
+// draft is the exact text in the editor: its direct paragraphs joined by newlines, or what is rendered when the profile knows
+// of no paragraphs.
 const draft = () => {
   const element = editor()
   if (!element) return null
   if ('value' in element) return element.value
-  const lines = rules.paragraphs ? [...element.children].filter((child) => child.matches(rules.paragraphs)) : []
+  if (!rules.paragraphs) return element.innerText === '\n' ? '' : element.innerText // a lone line break holds an empty editor open
+  const lines = [...element.children].filter((child) => child.matches(rules.paragraphs))
   return lines.length > 0 ? lines.map((line) => line.textContent).join('\n') : element.textContent
 }
 

@@ -1,5 +1,5 @@
 // assistant-ui: React components around a text area, in which Cancel takes the place of Send while an answer is written.
-import {AssistantRuntimeProvider, useExternalStoreRuntime} from '@assistant-ui/react'
+import {AssistantRuntimeProvider, useExternalStoreRuntime, useMessage} from '@assistant-ui/react'
 import {makeMarkdownText, Thread} from '@assistant-ui/react-ui'
 import {useEffect, useState} from 'react'
 import {flushSync} from 'react-dom'
@@ -51,6 +51,12 @@ function Tool({toolName, result}) {
   return <div className="tool">{toolName}: {result === undefined ? host.say('running') : String(result)}</div>
 }
 
+// Failure says what went wrong with an answer.
+function Failure() {
+  const status = useMessage((message) => message.status)
+  return status?.reason === 'error' ? <div role="alert">{String(status.error)}</div> : null
+}
+
 function Chat() {
   const [, set] = useState(0)
   useEffect(() => {
@@ -67,7 +73,7 @@ function Chat() {
     onCancel: async () => { await host.report('stop') },
   })
   return <AssistantRuntimeProvider runtime={runtime}>
-    <Thread assistantMessage={{components: {Text: MarkdownText, ToolFallback: Tool}}}/>
+    <Thread assistantMessage={{components: {Text: MarkdownText, ToolFallback: Tool, Footer: Failure}}}/>
   </AssistantRuntimeProvider>
 }
 

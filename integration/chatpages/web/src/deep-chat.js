@@ -16,7 +16,8 @@ const host = new Host({
     element.style.border = 'none'
     element.history = turns.filter((turn) => turn.done).map(message)
     element.connect = {stream: true, handler}
-    element.textInput = {placeholder: {text: host.say('ask')}}
+    // Without this style the component's editor keeps neither tabs nor several spaces.
+    element.textInput = {placeholder: {text: host.say('ask')}, styles: {text: {whiteSpace: 'pre-wrap'}}}
     if (host.page.draft) element.defaultInput = {text: host.page.draft}
     host.place.append(element)
   },
