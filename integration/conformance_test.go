@@ -168,6 +168,9 @@ func TestConformanceTurnsAreReadToTheirEnd(t *testing.T) {
 		require.NotNil(t, turn.Reading.Receipt, "%+v", turn.Reading)
 		require.Equal(t, receipt.Continue, turn.Reading.Receipt.Action)
 
+		probe, err := b.Probe(t.Context(), activities.ProbeInput{ID: "probe", Level: activities.ProbePage, Conversation: c})
+		require.NoError(t, err)
+		require.True(t, probe.Passed, "every rule of the profile matches: %+v", probe)
 		for effect, there := range map[string]bool{first: true, second: false} {
 			seen, err := b.Reconcile(t.Context(), activities.ReconcileInput{Conversation: c, EffectID: effect})
 			require.NoError(t, err)
