@@ -168,3 +168,45 @@ func TestClaimFromTheEnvironment(t *testing.T) {
 		t.Errorf("under the fence: %v", err)
 	}
 }
+
+// A release that may still be undone holds its runs at the rules of the one before it; the version of one that is known-good, and
+// of the first in a home, counts for those after it.
+func TestRulesStayThoseOfTheReleaseThatMayComeBack(t *testing.T) {
+	dir := t.TempDir()
+	expect := func(release string, current, want int) {
+		t.Helper()
+		got, err := RulesCap(dir, release, current)
+		if err != nil || got != want {
+			t.Errorf("release %s with rules %d is held at %d, want %d (%v)", release, current, got, want, err)
+		}
+	}
+	expect("a", 3, 0)
+	expect("a", 3, 0)
+	expect("b", 5, 3)
+	expect("a", 3, 0) // b went back
+	expect("b", 5, 3)
+	if err := MarkKnownGood(dir, "b"); err != nil {
+		t.Fatal(err)
+	}
+	expect("b", 5, 0)
+	expect("c", 4, 5) // the driver holds it at its own
+	if err := os.WriteFile(rulesFile(dir), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RulesCap(dir, "c", 4); err == nil {
+		t.Error("a record that cannot be read gives no version")
+	}
+}
+
+func TestACandidatesHomeSaysWhoseItIs(t *testing.T) {
+	dir := t.TempDir()
+	if session, err := CandidateOf(dir); err != nil || session != "" {
+		t.Errorf("%q, %v", session, err)
+	}
+	if err := MarkCandidate(dir, "s1"); err != nil {
+		t.Fatal(err)
+	}
+	if session, err := CandidateOf(dir); err != nil || session != "s1" {
+		t.Errorf("%q, %v", session, err)
+	}
+}
