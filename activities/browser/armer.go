@@ -7,13 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"steward/activities"
+	"steward/activities/beat"
 )
 
 // Armer makes one synchronous heartbeat of the running activity. It returns nil only when the server has recorded the
@@ -24,7 +21,7 @@ type Armer interface {
 }
 
 // ErrRefused is wrapped by an Armer's error when the server no longer wants this attempt.
-var ErrRefused = errors.New("the server does not want this attempt any more")
+var ErrRefused = beat.ErrRefused
 
 // NewArmer heartbeats through the workflow service of a client, past the SDK's own batching, so that each call is answered
 // by the server before it returns. (Effects: at most one authorized attempt, fenced by the server.)
@@ -33,28 +30,7 @@ func NewArmer(c client.Client) Armer { return temporalArmer{c} }
 type temporalArmer struct{ client client.Client }
 
 func (a temporalArmer) Beat(ctx context.Context, progress activities.SendProgress) error {
-	info := activity.GetInfo(ctx)
-	details, err := converter.GetDefaultDataConverter().ToPayloads(progress)
-	if err != nil {
-		return fmt.Errorf("heartbeat details: %w", err)
-	}
-	answer, err := a.client.WorkflowService().RecordActivityTaskHeartbeat(ctx, &workflowservice.RecordActivityTaskHeartbeatRequest{
-		Namespace: info.Namespace,
-		TaskToken: info.TaskToken,
-		Details:   details,
-	})
-	var notFound *serviceerror.NotFound
-	switch {
-	case errors.As(err, &notFound):
-		return fmt.Errorf("%w: it has timed out or its run has ended", ErrRefused)
-	case err != nil:
-		return fmt.Errorf("heartbeat: %w", err)
-	case answer.GetCancelRequested():
-		return fmt.Errorf("%w: cancellation was requested", ErrRefused)
-	case answer.GetActivityPaused() || answer.GetActivityReset():
-		return fmt.Errorf("%w: the activity was paused or reset", ErrRefused)
-	}
-	return nil
+	return beat.Record(ctx, a.client, progress)
 }
 
 // beatLimit bounds one heartbeat. The server gives up on a call with the caller, so that a call that got no answer is not

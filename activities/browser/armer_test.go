@@ -39,8 +39,8 @@ type labClient struct {
 
 func (c labClient) WorkflowService() workflowservice.WorkflowServiceClient { return c.service }
 
-// beat makes one heartbeat inside of an activity.
-func beat(t *testing.T, s *service, p activities.SendProgress) error {
+// oneBeat makes one heartbeat inside of an activity.
+func oneBeat(t *testing.T, s *service, p activities.SendProgress) error {
 	t.Helper()
 	var result error
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
@@ -56,7 +56,7 @@ func beat(t *testing.T, s *service, p activities.SendProgress) error {
 
 func TestAnArmerAsksTheServerItself(t *testing.T) {
 	s := &service{answer: &workflowservice.RecordActivityTaskHeartbeatResponse{}}
-	require.NoError(t, beat(t, s, activities.SendProgress{Step: "armed", Armed: 3}))
+	require.NoError(t, oneBeat(t, s, activities.SendProgress{Step: "armed", Armed: 3}))
 	require.NotEmpty(t, s.got.TaskToken)
 	require.NotEmpty(t, s.got.Namespace)
 	var p activities.SendProgress
@@ -71,9 +71,9 @@ func TestWhatAServerDoesNotAcceptIsRefused(t *testing.T) {
 		"paused":    {answer: &workflowservice.RecordActivityTaskHeartbeatResponse{ActivityPaused: true}},
 		"reset":     {answer: &workflowservice.RecordActivityTaskHeartbeatResponse{ActivityReset: true}},
 	} {
-		t.Run(name, func(t *testing.T) { require.ErrorIs(t, beat(t, s, activities.SendProgress{}), ErrRefused) })
+		t.Run(name, func(t *testing.T) { require.ErrorIs(t, oneBeat(t, s, activities.SendProgress{}), ErrRefused) })
 	}
-	err := beat(t, &service{err: serviceerror.NewUnavailable("no connection")}, activities.SendProgress{})
+	err := oneBeat(t, &service{err: serviceerror.NewUnavailable("no connection")}, activities.SendProgress{})
 	require.Error(t, err)
 	require.NotErrorIs(t, err, ErrRefused)
 }

@@ -7,13 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"steward/activities"
+	"steward/activities/beat"
 )
 
 // errNotArmed is wrapped when the server no longer wants an operation, or did not answer.
@@ -25,31 +22,9 @@ const (
 	beatLimit = 3 * time.Second
 )
 
-// NewBeat heartbeats through the workflow service of a client, past the SDK's own batching, so that each call is answered by
-// the server before it returns.
+// NewBeat makes heartbeats through a client that the server has answered before they return.
 func NewBeat(c client.Client) func(context.Context, activities.OperationProgress) error {
-	return func(ctx context.Context, progress activities.OperationProgress) error {
-		info := activity.GetInfo(ctx)
-		details, err := converter.GetDefaultDataConverter().ToPayloads(progress)
-		if err != nil {
-			return fmt.Errorf("heartbeat details: %w", err)
-		}
-		answer, err := c.WorkflowService().RecordActivityTaskHeartbeat(ctx, &workflowservice.RecordActivityTaskHeartbeatRequest{
-			Namespace: info.Namespace, TaskToken: info.TaskToken, Details: details,
-		})
-		var notFound *serviceerror.NotFound
-		switch {
-		case errors.As(err, &notFound):
-			return errors.New("it has timed out or its session has ended")
-		case err != nil:
-			return fmt.Errorf("heartbeat: %w", err)
-		case answer.GetCancelRequested():
-			return errors.New("cancellation was requested")
-		case answer.GetActivityPaused() || answer.GetActivityReset():
-			return errors.New("the activity was paused or reset")
-		}
-		return nil
-	}
+	return func(ctx context.Context, progress activities.OperationProgress) error { return beat.Record(ctx, c, progress) }
 }
 
 // pulse heartbeats one operation. Its calls never overlap, and from arming on every one of them carries it.
