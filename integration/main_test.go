@@ -62,6 +62,7 @@ func run(m *testing.M) int {
 		}
 	}
 	defer stopShared()
+	defer stopKillable()
 	return m.Run()
 }
 
@@ -85,7 +86,12 @@ type workerSpec struct {
 	Point  string
 	Signal int
 	Hit    string
+	// Traps is a folder. When the process comes to a point that has a file there, it renames the file to sprung and freezes.
+	Traps string
 }
+
+// sprung is the file that says that a trap has caught its process.
+const sprung = "sprung"
 
 // browserWorker serves one browser until it is told to stop.
 func browserWorker(data []byte) error {
@@ -120,6 +126,10 @@ func browserWorker(data []byte) error {
 }
 
 func (w workerSpec) hook(point string) {
+	if w.Traps != "" && os.Rename(filepath.Join(w.Traps, point), filepath.Join(w.Traps, sprung)) == nil {
+		strikeSelf(syscall.SIGSTOP)
+		return
+	}
 	if point != w.Point {
 		return
 	}
@@ -128,9 +138,13 @@ func (w workerSpec) hook(point string) {
 		return
 	}
 	_ = f.Close()
+	strikeSelf(syscall.Signal(w.Signal))
+}
+
+func strikeSelf(sig syscall.Signal) {
 	// The signal may reach another thread first: this one goes no further before it has been woken.
 	woken := make(chan os.Signal, 1)
 	signal.Notify(woken, syscall.SIGCONT)
-	_ = syscall.Kill(os.Getpid(), syscall.Signal(w.Signal))
+	_ = syscall.Kill(os.Getpid(), sig)
 	<-woken
 }

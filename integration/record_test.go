@@ -125,14 +125,24 @@ func TestRecordHistories(t *testing.T) {
 
 func (s *stack) save(t *testing.T, id, run, name string) {
 	t.Helper()
+	data, err := s.history(id, run)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(histories, name+".json"), data, 0o600))
+}
+
+// history is the whole history of a run, as the replay tests read it.
+func (s *stack) history(id, run string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
 	var history historypb.History
-	events := s.client.GetWorkflowHistory(context.Background(), id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.client.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		history.Events = append(history.Events, e)
 	}
 	data, err := protojson.MarshalOptions{Indent: " "}.Marshal(&history)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(histories, name+".json"), append(data, '\n'), 0o600))
+	return append(data, '\n'), err
 }

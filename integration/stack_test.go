@@ -71,6 +71,26 @@ func (s *stack) close() {
 }
 
 func newStack() (*stack, error) {
+	s, err := newSite()
+	if err != nil {
+		return s, err
+	}
+	if err := s.servePages(); err != nil {
+		return s, err
+	}
+	server := s.command("server", "--data-dir", s.data(), "--port", "0", "--ui-port", "-1")
+	s.stop = append(s.stop, server.end)
+	if err := server.start(); err != nil {
+		return s, err
+	}
+	if err := s.dial(); err != nil {
+		return s, err
+	}
+	return s, s.decide()
+}
+
+// newSite starts the chat site of a stack, which has no server yet.
+func newSite() (*stack, error) {
 	dir, err := os.MkdirTemp("", "steward-stack-")
 	if err != nil {
 		return nil, err
@@ -81,28 +101,27 @@ func newStack() (*stack, error) {
 		return s, err
 	}
 	s.stop = append(s.stop, func() { _ = s.lab.Close() })
-	if err := writeSite(s.sitesDir, s.lab.URL()); err != nil {
-		return s, err
-	}
+	return s, writeSite(s.sitesDir, s.lab.URL())
+}
+
+// servePages starts a site behind each interface of chatpages.
+func (s *stack) servePages() error {
 	for _, name := range chatpages.Names() {
 		ui, err := chatpages.UI(name)
 		if err != nil {
-			return s, err
+			return err
 		}
-		site, err := chatlab.Start(chatlab.Options{Dir: dir, Speed: 2, UI: ui})
+		site, err := chatlab.Start(chatlab.Options{Dir: s.dir, Speed: 2, UI: ui})
 		if err != nil {
-			return s, err
+			return err
 		}
 		s.stop = append(s.stop, func() { _ = site.Close() })
 		s.pages[name] = site
 		if err := writeProfile(s.sitesDir, name, name, site.URL()); err != nil {
-			return s, err
+			return err
 		}
 	}
-	if err := s.serve(); err != nil {
-		return s, err
-	}
-	return s, s.decide()
+	return nil
 }
 
 // writeSite points a profile with the facts of the real site to the fixture site, without its waits.
@@ -133,32 +152,6 @@ timings:
     heartbeat: 3s
 `, name, base, origin)
 	return os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(profile), 0o600)
-}
-
-// serve starts the embedded server as a process of the real command.
-func (s *stack) serve() error {
-	data := filepath.Join(s.dir, "data")
-	cmd := exec.Command(binary, "server", "--data-dir", data, "--port", "0", "--ui-port", "-1")
-	cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"))
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.stop = append(s.stop, func() { terminate(cmd) })
-	deadline := time.Now().Add(time.Minute)
-	for {
-		var err error
-		if s.endpoint, err = embedded.ReadEndpoint(filepath.Join(data, "server")); err == nil {
-			if s.client, err = client.Dial(client.Options{HostPort: s.endpoint.Address, Namespace: s.endpoint.Namespace, Logger: quiet()}); err == nil {
-				s.stop = append(s.stop, s.client.Close)
-				return nil
-			}
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the server does not answer: %w", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 func quiet() *slog.Logger {
