@@ -74,6 +74,9 @@ const (
 	SendDrift SendOutcome = "drift"
 )
 
+// CodeUnreachable is the code of a returned send whose page could not be loaded: the site did not answer.
+const CodeUnreachable = "unreachable"
+
 // Classes of a deferred send.
 const (
 	DeferBusy              = "busy"

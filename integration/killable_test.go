@@ -52,18 +52,24 @@ func newKillable() (*killable, error) {
 	if err != nil {
 		return nil, err
 	}
+	k, err := serveKillable(s)
+	if err != nil {
+		return k, err
+	}
+	k.worker = s.command("worker", "--roles", "run,checks", "--stop-timeout", "11s")
+	s.stop = append(s.stop, k.worker.end)
+	return k, k.worker.start()
+}
+
+// serveKillable starts the server of a stack.
+func serveKillable(s *stack) (*killable, error) {
 	k := &killable{stack: s}
 	k.server = s.command("server", "--data-dir", s.data(), "--port", "0", "--ui-port", "-1")
 	s.stop = append(s.stop, k.server.end)
 	if err := k.server.start(); err != nil {
 		return k, err
 	}
-	if err := s.dial(); err != nil {
-		return k, err
-	}
-	k.worker = s.command("worker", "--roles", "run,checks", "--stop-timeout", "11s")
-	s.stop = append(s.stop, k.worker.end)
-	return k, k.worker.start()
+	return k, s.dial()
 }
 
 // victim is a process of the real command, or of a browser, that a test strikes and brings back.

@@ -110,6 +110,8 @@ func (s *sending) unproven(ctx context.Context, err error) activities.SendResult
 		r.Code = "page_gone"
 	case errors.Is(err, errHung):
 		r.Code = "hung"
+	case errors.Is(err, errUnreachable):
+		r.Code = activities.CodeUnreachable
 	}
 	return r
 }

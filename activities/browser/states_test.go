@@ -147,3 +147,17 @@ func TestANewConversationGetsItsDurableAddress(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, seen.Marker, "%+v", seen)
 }
+
+func TestASiteThatDoesNotAnswerHasACodeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	l := hooked(t, func(*Options) {})
+	c := l.conversation(t, history)
+	require.NoError(t, l.Close())
+	for range 2 {
+		r := l.send(t, sendInput(c, effect(), "words"))
+		require.Equal(t, []any{activities.SendReturned, activities.CodeUnreachable, false}, []any{r.Outcome, r.Code, r.Armed}, "%+v", r)
+	}
+	r, err := l.browser.Probe(t.Context(), activities.ProbeInput{ID: "pr_1", Level: activities.ProbePage, Conversation: c})
+	require.NoError(t, err)
+	require.False(t, r.Passed)
+}

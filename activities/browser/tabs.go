@@ -16,6 +16,8 @@ import (
 var (
 	errAmbiguous = errors.New("more than one tab shows the conversation")
 	errNoRoom    = errors.New("every tab is in use")
+	// errUnreachable is wrapped by errors of a page that could not be loaded.
+	errUnreachable = errors.New("the site does not answer")
 )
 
 // tab is one page that shows one conversation. Whoever holds the conversation's lease uses it alone.
@@ -168,7 +170,7 @@ func (t *tabs) load(ctx context.Context, tb *tab, url string) error {
 		return tb.page.Goto(url, playwright.PageGotoOptions{Timeout: ms(openLimit), WaitUntil: playwright.WaitUntilStateDomcontentloaded})
 	})
 	if err != nil {
-		return tb.failed("open "+url, err)
+		return unreachable(tb.failed("open "+url, err))
 	}
 	return t.mark(tb)
 }
@@ -214,9 +216,17 @@ func (t *tabs) reload(ctx context.Context, tb *tab) error {
 		return tb.page.Reload(playwright.PageReloadOptions{Timeout: ms(openLimit), WaitUntil: playwright.WaitUntilStateDomcontentloaded})
 	})
 	if err != nil {
-		return tb.failed("reload", err)
+		return unreachable(tb.failed("reload", err))
 	}
 	return nil
+}
+
+// unreachable marks the failure of a navigation that is the site's, and not that of a page which is gone or hangs.
+func unreachable(err error) error {
+	if errors.Is(err, errPageGone) || errors.Is(err, errHung) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnreachable, err)
 }
 
 // makeRoom reserves a place for one more owned tab, and closes the one used longest ago that nobody uses and that does not

@@ -65,6 +65,9 @@ func sent(tried policy.Attempted, out activities.SendResult) policy.Event {
 			ConversationID: out.ConversationID, ConversationURL: out.ConversationURL,
 		}
 	case activities.SendReturned:
+		if out.Code == activities.CodeUnreachable {
+			out.Code = policy.FailureUnreachable
+		}
 		return policy.ProviderDispatchFailed{Attempted: tried, Code: out.Code, Detail: out.Detail}
 	case activities.SendMissing:
 		return policy.ProviderDispatchFailed{Attempted: tried, Code: policy.FailureConversationMissing, Detail: out.Detail}

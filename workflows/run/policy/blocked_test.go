@@ -129,6 +129,40 @@ func TestFailureFuse(t *testing.T) {
 			then:  func(w *walk, _ policy.State) { w.is(policy.Dispatching, policy.OweSend) },
 		},
 		{
+			name: "a page disproves that the site does not answer, also where it allows no message", options: []option{noMessages},
+			given: func(w *walk) { w.round(); w.outage(3); w.due(); w.is(policy.Blocked, policy.OweProbe) }, event: passed("page"),
+			then: func(w *walk, old policy.State) {
+				w.is(policy.Dispatching, policy.OweSend)
+				require.Equal(w, policy.Failures{Epoch: 1, Total: 3, Max: 3, Opened: old.ProbeID()}, w.s.Budgets.ProviderFailures)
+				require.Equal(w, []any{old.Effect.ID, 4, old.AuthorityID, old.Budgets.Rounds, old.Budgets.RepeatedState},
+					[]any{w.s.Effect.ID, w.s.Effect.Generation, w.s.AuthorityID, w.s.Budgets.Rounds, w.s.Budgets.RepeatedState})
+				w.outage(3)
+				w.due()
+				w.is(policy.Blocked, policy.OweProbe)
+			},
+		},
+		{
+			name: "a page does not disprove a streak in which one failure was another one", options: []option{noMessages},
+			given: func(w *walk) { w.begin(); w.take(w.failed("composer_mismatch")); w.outage(2) },
+			event: func(w *walk) policy.Event { w.is(policy.Blocked, "message"); return w.resume(w.s.Blocker.ID) },
+			then:  func(w *walk, _ policy.State) { w.is(policy.Dispatching, policy.OweSend) },
+		},
+		{
+			name: "nor one that began with another effect", options: []option{noMessages},
+			given: func(w *walk) {
+				w.round()
+				w.outage(1)
+				w.begin()
+				w.take(w.failed("composer_mismatch"))
+				w.begin()
+				w.take(w.deferred("conversation_moved", time.Time{}))
+				w.due()
+				w.outage(1)
+			},
+			event: func(w *walk) policy.Event { w.is(policy.Blocked, "message"); return w.resume(w.s.Blocker.ID) },
+			then:  func(w *walk, _ policy.State) { w.is(policy.Dispatching, policy.OweSend) },
+		},
+		{
 			name: "a streak is no proof of recovery, and time is none either", given: fused, verdict: kernel.Reject,
 			code:  policy.CodeIllegal,
 			event: func(w *walk) policy.Event { w.wait(1000 * time.Hour); return beginEvent(w) },

@@ -174,7 +174,22 @@ func (d *draft) notApplied(a Attempted, code, detail string) {
 
 func (d *draft) fuse(what, code, detail string) {
 	d.block(BlockedFailures, what, code+": "+detail)
-	d.editBlocker().Mechanical = true
+	d.editBlocker().Mechanical = !d.unreachable()
+}
+
+// unreachable tells whether every failure of the streak was a site that did not answer: a page that loads disproves that.
+func (d *draft) unreachable() bool {
+	found := 0
+	for _, a := range d.Effect.Attempts {
+		if a.Generation <= d.Effect.EpochBase || a.Outcome != EffectNotApplied || a.Code == failureCancelled {
+			continue
+		}
+		if a.Code != FailureUnreachable {
+			return false
+		}
+		found++
+	}
+	return found >= d.Budgets.ProviderFailures.Streak
 }
 
 // authorize opens the next generation after a committed not_applied of the present one.

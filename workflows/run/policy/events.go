@@ -67,10 +67,12 @@ type ProviderDispatchSucceeded struct {
 	ConversationURL string
 }
 
-// Codes of a failed dispatch that are no mechanical failure of the attempt.
+// Codes of a failed dispatch that the policy treats apart: the first two are no failure of the attempt, and what an unreachable
+// site failed at can be disproven by its page.
 const (
 	FailureConversationMissing = "conversation_missing"
 	FailureDrift               = "ui_drift"
+	FailureUnreachable         = "unreachable"
 	failureWorkerLost          = "worker_lost"
 	failureCancelled           = "cancelled"
 )

@@ -345,7 +345,8 @@ type Blocker struct {
 	Since  time.Time `json:"since"`
 	// Revision is the state's revision when it blocked; a probe is bound to it.
 	Revision int64 `json:"revision"`
-	// Mechanical: the failures were of typing, click or crash, which a page probe cannot disprove.
+	// Mechanical: the failures were of typing, click or crash, which a page probe cannot disprove; a site that did not answer
+	// is none.
 	Mechanical bool `json:"mechanical,omitempty"`
 	// Probes counts the looks at it; NotBefore is when the next is due.
 	Probes    int       `json:"probes,omitempty"`

@@ -239,6 +239,15 @@ func (w *walk) fused() *walk {
 	return w
 }
 
+// outage is n attempts at a site that does not answer.
+func (w *walk) outage(n int) {
+	w.Helper()
+	for range n {
+		w.begin()
+		w.take(w.failed(policy.FailureUnreachable))
+	}
+}
+
 // receipt is a block receipt that says something new.
 func (w *walk) receipt(action receipt.Action) *receipt.Receipt {
 	w.n++

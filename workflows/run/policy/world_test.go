@@ -23,7 +23,7 @@ type world struct {
 }
 
 // moods are the kinds of bad days.
-var moods = []string{"fair", "fair", "fair", "typing", "draft", "limits", "crashes", "checks", "receipts", "provider", "people"}
+var moods = []string{"fair", "fair", "fair", "typing", "outage", "draft", "limits", "crashes", "checks", "receipts", "provider", "people"}
 
 func (x *world) bad(mood string) bool { return x.mood == mood && x.chance(80, mood) }
 
@@ -123,6 +123,8 @@ func (x *world) outcome(kind string) policy.Event {
 
 func (x *world) sent() policy.Event {
 	switch {
+	case x.bad("outage"):
+		return x.failed(policy.FailureUnreachable)
 	case x.bad("typing"):
 		return x.failed("composer_mismatch")
 	case x.bad("draft"):
@@ -136,7 +138,7 @@ func (x *world) sent() policy.Event {
 	case "ok":
 		return x.succeeded()
 	case "failed":
-		return x.failed(pick(x, "code", "composer_mismatch", "hung", "cancelled", policy.FailureDrift, policy.FailureConversationMissing))
+		return x.failed(pick(x, "code", "composer_mismatch", "hung", "cancelled", policy.FailureUnreachable, policy.FailureDrift, policy.FailureConversationMissing))
 	case "deferred":
 		until := time.Time{}
 		if x.chance(20, "limit") {
