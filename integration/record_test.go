@@ -13,6 +13,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"steward/integration/chatlab"
 	"steward/workflows/run/policy"
 )
 
@@ -86,6 +87,55 @@ replies:
 			return err == nil && d.GetWorkflowExecutionInfo().GetFirstRunId() != d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 		}, time.Minute, 200*time.Millisecond, "the run does not continue as new")
 		require.NoError(t, s.lab.Release(conversation, "go"))
+	}},
+	{name: "handed_off_to_a_new_scope", scenario: gated, play: func(t *testing.T, s *stack, _ *browserProcess, conversation, id string) {
+		state := s.until(t, id, "working", func(st policy.State) bool { return st.Effect.State == policy.EffectApplied })
+		s.submit(t, id, "semantic_disposition_submitted", map[string]any{
+			"effect_id": state.Effect.ID, "disposition": "handoff", "scope": "goal:second", "objective": "Write the second report.",
+		})
+		require.NoError(t, s.lab.Release(conversation, "go"))
+		s.until(t, id, "in its second scope", func(st policy.State) bool { return st.Scope == "goal:second" })
+	}},
+	{name: "rebound", scenario: gated, play: func(t *testing.T, s *stack, _ *browserProcess, conversation, id string) {
+		s.until(t, id, "working", func(st policy.State) bool { return st.Effect.State == policy.EffectApplied })
+		to := s.conversation(t, done)
+		s.submit(t, id, "conversation_rebound", map[string]any{"conversation_url": s.lab.ConversationURL(to), "operator": "me"})
+		require.NoError(t, s.lab.Release(conversation, "go"))
+		next := s.until(t, id, "handed off", func(st policy.State) bool { return st.Status == policy.HandedOff }).Succession.Successor
+		s.result(t, s.client.GetWorkflow(context.Background(), next, ""))
+		s.save(t, next, "", "rebound_successor")
+	}},
+	{name: "unknown_superseded", scenario: oneTurn, fault: fault{"armed", syscall.SIGKILL}, play: func(t *testing.T, s *stack, p *browserProcess, _, id string) {
+		restarted(t, s, p, "", id)
+		state := s.until(t, id, "blocked", func(st policy.State) bool { return st.Blocker != nil })
+		s.update(t, id, "supersede", map[string]any{
+			"effect_id": state.Effect.ID, "operator": "me", "reason": "a second message is all right", "accept_duplicate": true,
+		})
+	}},
+	{
+		name: "usage_limit_waited_out", scenario: "page: {state: {kind: usage_limit, for: 120s}}\n" + done, // the page says the minute
+		play: func(t *testing.T, s *stack, _ *browserProcess, conversation, id string) {
+			s.until(t, id, "waiting for the limit", func(st policy.State) bool { return st.Effect.Deferral != nil })
+			require.Empty(t, s.lab.Record(conversation))
+			require.NoError(t, s.lab.SetState(conversation, chatlab.State{}))
+			s.until(t, id, "sending after the limit", func(st policy.State) bool { return st.Turns == 1 })
+			require.Len(t, s.lab.Record(conversation), 1)
+		},
+	},
+	{name: "repeated_state_and_a_note", scenario: `
+replies:
+  - times: 3
+    steps: [{text: '{{receipt "CONTINUE" "the same" "more to do"}}'}]
+` + done, change: func(_ *stack, in map[string]any) {
+		in["continuation"] = map[string]any{"stagnation_after": 1, "max_repeated_state": 2}
+	}, play: func(t *testing.T, s *stack, _ *browserProcess, _, id string) {
+		state := s.until(t, id, "blocked", func(st policy.State) bool { return st.Blocker != nil })
+		s.update(t, id, "resume", map[string]any{"operator": "me", "reason": "I looked", "answers": state.Blocker.ID, "note": "Use the other API."})
+	}},
+	{name: "stopped_with_an_interrupt", scenario: gated, play: func(t *testing.T, s *stack, _ *browserProcess, conversation, id string) {
+		s.until(t, id, "working", func(st policy.State) bool { return !st.Effect.AppliedAt.IsZero() })
+		require.NoError(t, s.lab.AwaitGate(t.Context(), conversation, "go"))
+		s.update(t, id, "stop", map[string]any{"operator": "me", "reason": "enough", "interrupt": true})
 	}},
 }
 
