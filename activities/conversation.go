@@ -12,4 +12,8 @@ type ResolveInput struct {
 type ResolveResult struct {
 	Site    goal.SiteFacts `json:"site,omitzero"`
 	Problem string         `json:"problem,omitempty"`
+	// Lineage is what the last run of that conversation left behind; nil when none has ended. LineageError says why it could
+	// not be read.
+	Lineage      *Lineage `json:"lineage,omitempty"`
+	LineageError string   `json:"lineage_error,omitempty"`
 }

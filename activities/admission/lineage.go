@@ -58,6 +58,27 @@ func lineage(ctx context.Context, c client.Client, id, self string) (*activities
 	return nil, nil
 }
 
+// lineageBefore reads what the last run of a workflow id left behind, for a run that is yet to be started under it; nil when there
+// is none or when it is open, which that start will find out.
+func lineageBefore(ctx context.Context, c client.Client, id string) (*activities.Lineage, error) {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("the last run of %s: %w", id, err)
+	case described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return nil, nil
+	}
+	last := described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	left, err := finalState(ctx, c, id, last, "")
+	if errors.Is(err, errNeverBegan) || err == nil && !tells(left.State) {
+		return lineage(ctx, c, id, last)
+	}
+	return left, err
+}
+
 // earlierRuns are the runs of a workflow id beside self, the newest first.
 func earlierRuns(ctx context.Context, c client.Client, id, self string) ([]string, error) {
 	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(id)

@@ -142,7 +142,10 @@ func TestLineageOfEveryEnd(t *testing.T) {
 				e.close(t, id)
 			}
 			_ = first.Get(ctx, nil)
+			before, err := lineageBefore(ctx, c, id)
+			require.NoError(t, err)
 			saw := see(t, id)
+			require.Equal(t, saw.Lineage, before, "a run that moves to this id reads the same")
 			require.Empty(t, saw.LineageError)
 			require.NotNil(t, saw.Lineage)
 			require.Equal(t, e.closed, saw.Lineage.Closed)
@@ -200,6 +203,23 @@ func TestLineageOfEveryEnd(t *testing.T) {
 		var state left
 		require.NoError(t, json.Unmarshal(saw.Lineage.State, &state))
 		require.Equal(t, "before", state.Mark)
+		unserved(t, id+"'s")
+		none, err := lineageBefore(ctx, c, id+"'s")
+		require.NoError(t, err)
+		require.Nil(t, none)
+	})
+	t.Run("what an open run will leave is not read before it ends", func(t *testing.T) {
+		t.Parallel()
+		id := "run:lab:open"
+		require.NoError(t, run(t, id, end{How: "result", State: "before"}).Get(ctx, nil))
+		run(t, id, end{How: "wait"})
+		none, err := lineageBefore(ctx, c, id)
+		require.NoError(t, err)
+		require.Nil(t, none)
+		none, err = lineageBefore(ctx, c, "run:lab:never")
+		require.NoError(t, err)
+		require.Nil(t, none)
+		require.NoError(t, c.TerminateWorkflow(ctx, id, "", "test"))
 	})
 	t.Run("runs that ended before their admission do not hide what was before", func(t *testing.T) {
 		t.Parallel()

@@ -4,18 +4,25 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/mocks"
 
 	"steward/activities"
 )
 
 func TestAnAddressToMoveToIsResolvedByTheSiteAlone(t *testing.T) {
-	a := Admission{Sites: registry(t), Host: "build-1"}
+	never := &mocks.Client{}
+	never.On("DescribeWorkflowExecution", mock.Anything, "run:chatgpt:"+conversation, "").Return(nil, serviceerror.NewNotFound("no run"))
+	a := Admission{Client: never, Sites: registry(t), Host: "build-1"}
 	got, err := a.ResolveConversation(context.Background(), activities.ResolveInput{
 		Site: "chatgpt", ConversationURL: "https://chatgpt.com/c/" + conversation + "?x=1",
 	})
 	require.NoError(t, err)
 	require.Empty(t, got.Problem)
+	require.Nil(t, got.Lineage)
+	require.Empty(t, got.LineageError)
 	require.Equal(t, []string{conversation, "https://chatgpt.com/c/" + conversation, "build-1"},
 		[]string{got.Site.ConversationID, got.Site.ConversationURL, got.Site.Host})
 	for _, bad := range []activities.ResolveInput{

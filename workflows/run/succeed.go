@@ -1,6 +1,9 @@
 package run
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -42,7 +45,12 @@ func succeed(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.E
 		e.Refused = "it is the conversation of this run"
 		return e
 	}
-	err := machine.Succeed(ctx, id, o.Summary, s.Successor(out.Site, workflow.Now(ctx)))
+	target, refused := earlier(s, out)
+	if refused != "" {
+		e.Refused = refused
+		return e
+	}
+	err := machine.Succeed(ctx, id, o.Summary, s.Successor(out.Site, target, workflow.Now(ctx)))
 	switch {
 	case err == nil:
 		e.Successor = id
@@ -52,4 +60,21 @@ func succeed(ctx workflow.Context, s policy.State, o kernel.Obligation) policy.E
 		e.Refused = "the successor could not be started: " + err.Error()
 	}
 	return e
+}
+
+// earlier is what the earlier runs of the conversation to move to left behind, or why they forbid it.
+func earlier(s policy.State, out activities.ResolveResult) (target *policy.Lineage, refused string) {
+	unreadable := func(err string) (*policy.Lineage, string) {
+		return nil, fmt.Sprintf("%s: what earlier runs of that conversation left behind cannot be read (%s)", policy.CodeLineageUnreadable, err)
+	}
+	if out.LineageError != "" {
+		return unreadable(out.LineageError)
+	}
+	if l := out.Lineage; l != nil {
+		target = &policy.Lineage{RunID: l.RunID, Closed: l.Closed, State: &policy.State{}}
+		if err := json.Unmarshal(l.State, target.State); err != nil {
+			return unreadable(err.Error())
+		}
+	}
+	return target, strings.Join(s.Barred(target), "; ")
 }

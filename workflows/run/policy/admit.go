@@ -81,47 +81,14 @@ func left(l *Lineage) *State {
 // judge lists what forbids a start over the state that the lineage left; the strictest row counts.
 func (d *draft) judge(past *State) (problems []string) {
 	replan, same := d.Goal.Replan != nil, past.Scope == d.Scope
-	status, class := past.Status, blockedNone
-	if status == Stopped && past.Stop != nil {
-		status = past.Stop.Left
-	}
-	if past.Blocker != nil {
-		class = past.Blocker.Class
-	}
-	refuse := func(code, remedy string) { problems = append(problems, code+": "+remedy) }
-	switch {
-	case (past.Status == GoalComplete || past.Status == HandedOff) && same:
-		code := CodeLineageComplete
-		if past.Status == HandedOff {
-			code = CodeLineageHandedOff
-		}
-		refuse(code, fmt.Sprintf("scope %s has ended for good; start with a new scope", past.Scope))
-	case past.left(d.Scope) != nil:
-		code := CodeLineageHandedOff
-		if past.left(d.Scope).Status == GoalComplete {
-			code = CodeLineageComplete
-		}
-		refuse(code, fmt.Sprintf("scope %s has ended for good; start with a new scope", d.Scope))
-	case status == Waiting && same:
-		refuse(CodeLineageWaiting, "the scope waits for an occurrence; send the signal occurrence to an open run, or start with a new scope")
-	case status == WaitingForUser && !replan:
-		refuse(CodeLineageWaitingForUser,
-			"a person was asked for something ("+ask(past)+"); resolve it and start with replan{operator, reason, add_rounds}")
-	case class == BlockedFailures && !replan:
-		refuse(CodeLineageFailures,
-			"the browser failed too often and nothing has proven its recovery; start with replan{operator, reason, add_rounds}")
-	case past.Budgets.Rounds >= past.Budgets.MaxRounds && past.Budgets.MaxRounds > 0 && !replan:
-		refuse(CodeLineageRounds, "every round of the budget is used; start with replan{operator, reason, add_rounds}")
-	}
-	if replan {
-		return problems
-	}
-	if !same {
+	problems = barred(past, d.Scope, replan)
+	if replan || !same {
 		return problems
 	}
 	grown := func(key string, now, before int) {
 		if before > 0 && now > before {
-			refuse(CodeMaximumGrown, fmt.Sprintf("continuation.%s is %d; the lineage began with %d and only replan may add", key, now, before))
+			problems = append(problems, fmt.Sprintf("%s: continuation.%s is %d; the lineage began with %d and only replan may add",
+				CodeMaximumGrown, key, now, before))
 		}
 	}
 	grown("max_rounds", d.Budgets.MaxRounds, past.Budgets.MaxRounds)
@@ -165,18 +132,31 @@ func (d *draft) inherit(past *State) {
 	}
 	d.Completion = past.Completion
 	d.Predecessors = past.Predecessors
-	if past.Scope != d.Scope && (past.Status == GoalComplete || past.Status == HandedOff) && past.left(past.Scope) == nil {
-		d.Predecessors = appendBounded(d.Predecessors, maxNodes, Node{
-			WorkflowID: d.WorkflowID, Scope: past.Scope, Status: past.Status, Completion: past.Completion.ID, Rounds: past.Budgets.Rounds, At: d.at,
-		})
+	if past.Scope != d.Scope {
+		d.Predecessors = past.ended(d.WorkflowID, d.at)
 	}
 	d.Occurrences, d.Retired = past.Occurrences, past.Retired
 	switch past.Effect.State {
 	case EffectUnknown, EffectDispatching:
-		d.Effect = past.Effect
-		d.Effect.State, d.Effect.Inherited = EffectUnknown, true
-		d.Effect.Looks, d.Effect.NotBefore, d.Effect.Word = 0, time.Time{}, nil
+		d.Effect = doubtful(past.Effect)
 	}
+}
+
+// doubtful is an effect of an earlier run that was neither applied nor proven not applied.
+func doubtful(e Effect) Effect {
+	e.State, e.Inherited = EffectUnknown, true
+	e.Looks, e.NotBefore, e.Word = 0, time.Time{}, nil
+	return e
+}
+
+// ended are the scopes of a workflow id that have ended for good, with the present one when it has.
+func (s *State) ended(workflowID string, at time.Time) []Node {
+	if s.Status != GoalComplete && s.Status != HandedOff || s.left(s.Scope) != nil {
+		return s.Predecessors
+	}
+	return appendBounded(s.Predecessors, maxNodes, Node{
+		WorkflowID: workflowID, Scope: s.Scope, Status: s.Status, Completion: s.Completion.ID, Rounds: s.Budgets.Rounds, At: at,
+	})
 }
 
 const maxProblems = 100

@@ -309,8 +309,9 @@ func (d *draft) enrollAnew() {
 }
 
 // Successor is the whole state that the run of another conversation goes on with: the same task, relay scope and budgets.
-// A rebind keeps the authority of its round, and every wait and blocker that is not of the page it leaves.
-func (s State) Successor(to goal.SiteFacts, at time.Time) State {
+// A rebind keeps the authority of its round, and every wait and blocker that is not of the page it leaves. Target is what earlier
+// runs of that conversation left behind.
+func (s State) Successor(to goal.SiteFacts, target *Lineage, at time.Time) State {
 	d := draft{State: s, at: at}
 	p := *s.Succession
 	d.Succession = nil
@@ -325,6 +326,7 @@ func (s State) Successor(to goal.SiteFacts, at time.Time) State {
 	switch {
 	case p.Kind == SuccessionHandoff:
 		d.newScope(p)
+		d.takeOver(target)
 		return d.State
 	case p.Kind == SuccessionRebind && (d.Status == Dispatching || d.pageBound()), p.Kind == SuccessionBootstrap && d.Stage == StageDispatching:
 		d.enrollAnew()
@@ -335,5 +337,6 @@ func (s State) Successor(to goal.SiteFacts, at time.Time) State {
 		d.Effect = d.rendered(d.reserve(KindEnrollment, "", ""))
 	}
 	d.ClaimGeneration++
+	d.takeOver(target)
 	return d.State
 }

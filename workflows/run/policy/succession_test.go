@@ -53,7 +53,7 @@ func (w *walk) succeed() policy.SuccessorBound {
 // successor is the run that took over, with a check that its state is legal.
 func (w *walk) successor() *walk {
 	w.Helper()
-	next := &walk{tester: w.tester, h: newHistory(), s: carried(w, w.s.Successor(otherSite(), w.at)), at: w.at}
+	next := &walk{tester: w.tester, h: newHistory(), s: carried(w, w.s.Successor(otherSite(), nil, w.at)), at: w.at}
 	require.False(w, next.s.Terminal())
 	require.NotEqual(w, "finish", next.owes().Kind, "%+v", next.s)
 	require.Equal(w, []any{w.s.TaskID, w.s.RelayScopeID}, []any{next.s.TaskID, next.s.RelayScopeID})
