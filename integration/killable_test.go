@@ -64,7 +64,7 @@ func newKillable() (*killable, error) {
 // serveKillable starts the server of a stack.
 func serveKillable(s *stack) (*killable, error) {
 	k := &killable{stack: s}
-	k.server = s.command("server", "--data-dir", s.data(), "--port", "0", "--ui-port", "-1")
+	k.server = s.command("server", "--data-dir", s.serverData(), "--port", "0", "--ui-port", "-1")
 	s.stop = append(s.stop, k.server.end)
 	if err := k.server.start(); err != nil {
 		return k, err
@@ -84,7 +84,7 @@ type victim struct {
 func (s *stack) command(verb string, args ...string) *victim {
 	return &victim{name: verb, log: filepath.Join(s.dir, "steward-"+verb+".log"), make: func() *exec.Cmd {
 		cmd := exec.Command(binary, append([]string{verb}, args...)...)
-		cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"), "STEWARD_DATA_DIR="+s.data(),
+		cmd.Env = append(os.Environ(), "HOME="+s.dir, "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"), "STEWARD_DATA_DIR="+s.serverData(),
 			"STEWARD_SITES_DIR="+s.sitesDir, "STEWARD_WORKER_HOST=test", "STEWARD_TEMPORAL_ADDRESS="+s.endpoint.Address,
 			"STEWARD_TEMPORAL_NAMESPACE="+s.endpoint.Namespace, "STEWARD_CHECKS_ROOTS="+s.dir, "STEWARD_CHECKS_COMMANDS=*")
 		return cmd
@@ -120,15 +120,15 @@ func (v *victim) restart() error {
 
 func (v *victim) signal(sig syscall.Signal) error { return v.cmd.Process.Signal(sig) }
 
-// data is the data folder of the stack's server.
-func (s *stack) data() string { return filepath.Join(s.dir, "data") }
+// serverData is the data folder of the stack's server.
+func (s *stack) serverData() string { return filepath.Join(s.dir, "data") }
 
 // dial waits for the server and connects to it. A server that is started again comes back on the same port.
 func (s *stack) dial() error {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		var err error
-		if s.endpoint, err = embedded.ReadEndpoint(filepath.Join(s.data(), "server")); err == nil {
+		if s.endpoint, err = embedded.ReadEndpoint(filepath.Join(s.serverData(), "server")); err == nil {
 			if s.client, err = client.Dial(client.Options{HostPort: s.endpoint.Address, Namespace: s.endpoint.Namespace, Logger: quiet()}); err == nil {
 				s.stop = append(s.stop, s.client.Close)
 				return nil

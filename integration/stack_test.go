@@ -78,7 +78,7 @@ func newStack() (*stack, error) {
 	if err := s.servePages(); err != nil {
 		return s, err
 	}
-	server := s.command("server", "--data-dir", s.data(), "--port", "0", "--ui-port", "-1")
+	server := s.command("server", "--data-dir", s.serverData(), "--port", "0", "--ui-port", "-1")
 	s.stop = append(s.stop, server.end)
 	if err := server.start(); err != nil {
 		return s, err
