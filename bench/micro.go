@@ -64,7 +64,14 @@ func (b *bench) decisions(ctx context.Context) error {
 }
 
 // decideReasons say where the time of a common event goes when it is above the bar.
-var decideReasons = map[string]string{}
+var decideReasons = map[string]string{
+	"begin": "the state is copied by value; on an idle machine it stays below", "claim": "the state is copied by value; on an idle machine it stays below",
+	"duplicate": "the state is copied by value; on an idle machine it stays below",
+	"succeeded": "it notes the attempt, and copies the list of attempts to leave the old state as it was",
+	"continue": "it commits the receipt, closes the turn in the ledger (a copy of its bounded list), reserves the successor and renders its prompt: the digest " +
+		"of the prompt is part of the authorization, so that what an effect stood for can be shown after the templates have changed. Two thirds " +
+		"are the rendering; all of it is 0.2 % of a turn",
+}
 
 func (b *bench) version(ctx context.Context) error {
 	var spent []float64

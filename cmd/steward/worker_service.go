@@ -40,7 +40,8 @@ func (a *app) isolate(ctx context.Context) (func(), error) {
 	}
 	s := &a.settings
 	s.Temporal = config.Temporal{}
-	s.Server.Port, s.Server.UIPort = 0, -1
+	s.Server.Port, s.Server.UIPort, s.Server.Postgres = 0, -1, ""
+	s.Worker.Metrics = ""
 	s.Checks.OutputDir = filepath.Join(s.DataDir, "checks")
 	s.Browsers = slices.DeleteFunc(s.Browsers, func(b config.Browser) bool { return b.Mode == config.CDP })
 	for i := range s.Browsers {
