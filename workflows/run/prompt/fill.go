@@ -10,6 +10,7 @@ import (
 // without trailing white space and with single blank lines.
 func fill(template string, values map[string]string) string {
 	var b strings.Builder
+	b.Grow(2 * len(template))
 	for line := range strings.SplitSeq(template, "\n") {
 		if text, ok := fillLine(line, values); ok {
 			b.WriteString(text)
@@ -20,6 +21,9 @@ func fill(template string, values map[string]string) string {
 }
 
 func fillLine(line string, values map[string]string) (string, bool) {
+	if !strings.Contains(line, "{") {
+		return line, true
+	}
 	var b strings.Builder
 	for {
 		before, rest, found := strings.Cut(line, "{")
@@ -53,15 +57,18 @@ func line(s string) string {
 	return strings.Join(strings.Fields(neutral(printable(s))), " ")
 }
 
+var newLines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n")
+
 // text is s with its lines, in the plain form of lines.
 func text(s string) string {
-	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(s)
+	s = newLines.Replace(s)
 	return lines(neutral(printable(s)))
 }
 
 // lines is s without white space at the end of a line, without blank lines at either end, and with single ones between.
 func lines(s string) string {
 	var b strings.Builder
+	b.Grow(len(s))
 	blank := true
 	for line := range strings.SplitSeq(s, "\n") {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
@@ -75,9 +82,11 @@ func lines(s string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+var quotes = strings.NewReplacer("“", `"`, "”", `"`, "<<<", "<<", ">>>", ">>", "```", "'''")
+
 // quotable is text that is not ours, in one line that can stand between quotation marks and opens no block.
 func quotable(s string) string {
-	return strings.NewReplacer("“", `"`, "”", `"`, "<<<", "<<", ">>>", ">>", "```", "'''").Replace(line(s))
+	return quotes.Replace(line(s))
 }
 
 // printable drops control characters other than line breaks and tabs, and what is not UTF-8.

@@ -100,6 +100,9 @@ func Render(p Params) (string, error) {
 		return "", err
 	}
 	values := p.values()
+	if !strings.Contains(template, "{goal}") {
+		return fill(template, values), nil
+	}
 	const intro = "The goal:\n"
 	room := MaxBytes - len(fill(template, values)) - len(intro) - len("\n\n\n\n")
 	if objective := clip(text(p.Objective), room); objective != "" {
