@@ -141,11 +141,21 @@ func (b *Browser) Close(ctx context.Context) error {
 }
 
 // Heartbeats of a read-only activity: often enough to stop soon when asked to, and with many of them at most so many per
-// second in all that the server hardly notices.
+// second in all. Each one is a commit of the server: at 200 a second a server on SQLite has time for little else.
 const (
 	aliveEvery  = 500 * time.Millisecond
-	alivePerSec = 200
+	alivePerSec = 50
 )
+
+// AliveEvery is the pause between the heartbeats of a read-only activity when so many are open: never more than a third of
+// their time-out.
+func AliveEvery(open int64, timeout time.Duration) time.Duration {
+	every := max(aliveEvery, time.Duration(open)*time.Second/alivePerSec)
+	if timeout > 0 {
+		every = min(every, timeout/3)
+	}
+	return every
+}
 
 // keepAlive heartbeats a read-only activity until it is stopped, and so lets its cancellation arrive.
 func (b *Browser) keepAlive(ctx context.Context) (stop func()) {
@@ -158,12 +168,8 @@ func (b *Browser) keepAlive(ctx context.Context) (stop func()) {
 		defer b.reads.Add(-1)
 		for {
 			activity.RecordHeartbeat(ctx)
-			every := max(aliveEvery, time.Duration(b.reads.Load())*time.Second/alivePerSec)
-			if timeout := activity.GetInfo(ctx).HeartbeatTimeout; timeout > 0 {
-				every = min(every, timeout/3)
-			}
 			select {
-			case <-time.After(every):
+			case <-time.After(AliveEvery(b.reads.Load(), activity.GetInfo(ctx).HeartbeatTimeout)):
 			case <-quit:
 				return
 			}

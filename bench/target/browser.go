@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -101,14 +102,18 @@ func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (acti
 	}, nil
 }
 
-// Beats heartbeats a waiting observation, as often as a real one among a thousand.
+var open atomic.Int64
+
+// Beats heartbeats a waiting activity, as often as a real observation among as many.
 func Beats(ctx context.Context) (stop func()) {
+	open.Add(1)
 	quit := make(chan struct{})
 	go func() {
+		defer open.Add(-1)
 		for {
+			activity.RecordHeartbeat(ctx)
 			select {
-			case <-time.After(5 * time.Second):
-				activity.RecordHeartbeat(ctx)
+			case <-time.After(browser.AliveEvery(open.Load(), activity.GetInfo(ctx).HeartbeatTimeout)):
 			case <-quit:
 				return
 			}
