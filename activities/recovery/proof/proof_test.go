@@ -1,10 +1,18 @@
 package proof
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"steward/workflows/release/evidence"
 	"steward/workflows/run/policy"
@@ -30,5 +38,60 @@ func TestLedgerBecomesACausalChain(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// lastRun is a client that knows one run at most.
+type lastRun struct {
+	client.Client
+	err     error
+	memo    string
+	started []client.StartWorkflowOptions
+}
+
+func (l *lastRun) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	info := &workflowpb.WorkflowExecutionInfo{}
+	if l.memo != "" {
+		value, err := converter.GetDefaultDataConverter().ToPayload(l.memo)
+		if err != nil {
+			return nil, err
+		}
+		info.Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{memoKey: value}}
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, nil
+}
+
+func (l *lastRun) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	l.started = append(l.started, o)
+	return nil, nil
+}
+
+// A conversation may serve the acceptance runs of many sessions, one after the other; each session starts its own once.
+func TestASessionStartsItsRunOnce(t *testing.T) {
+	unreachable := errors.New("unreachable")
+	for name, c := range map[string]struct {
+		last  lastRun
+		start bool
+		err   error
+	}{
+		"none yet":            {lastRun{err: serviceerror.NewNotFound("")}, true, nil},
+		"its own":             {lastRun{memo: "mine"}, false, nil},
+		"another session's":   {lastRun{memo: "theirs"}, true, nil},
+		"of a person":         {lastRun{}, true, nil},
+		"nobody can tell now": {lastRun{err: unreachable}, false, unreachable},
+	} {
+		err := Proof{Client: &c.last}.start(t.Context(), "run:site:c", "mine", nil)
+		if !errors.Is(err, c.err) || (len(c.last.started) == 1) != c.start {
+			t.Errorf("%s: %d starts, %v", name, len(c.last.started), err)
+		}
+		if c.start && c.last.started[0].Memo[memoKey] != "mine" {
+			t.Errorf("%s: started with the memo %v", name, c.last.started[0].Memo)
+		}
+	}
+	if _, err := (Proof{Client: &lastRun{memo: "theirs"}}).look(t.Context(), "run:site:c", "mine"); !errors.Is(err, errForeign) {
+		t.Errorf("the run of another session was looked at: %v", err)
 	}
 }
