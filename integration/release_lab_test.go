@@ -168,7 +168,7 @@ func (l *releaseLab) commit(settings map[string]any) string {
 	require.NoError(l, err)
 	program := serviceProgram(l.T)
 	require.NoError(l, os.MkdirAll(l.repository(), 0o700))
-	build := "set -e\nsleep 0.3\nmkdir out\ncp " + program + " service.json out/\nprintf '#!/bin/sh\\nsleep 0.1\\n' >out/passes\nchmod +x out/passes\n"
+	build := "set -e\nsleep 0.3\nmkdir out\ncp " + program + " out/service\ncp service.json out/\nprintf '#!/bin/sh\\nsleep 0.1\\n' >out/passes\nchmod +x out/passes\n"
 	for name, text := range map[string]string{"service.json": string(data), "build.sh": build} {
 		require.NoError(l, os.WriteFile(filepath.Join(l.repository(), name), []byte(text), 0o600))
 	}

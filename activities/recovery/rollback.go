@@ -43,7 +43,7 @@ func (w *work) rollback(ctx context.Context, reason string) error {
 	w.j.Outcome = OutcomeRolledBack
 	err := w.rebind(ctx, stable)
 	if err == nil {
-		err = w.verifyOnce(ctx, stable)
+		err = w.verifyOnce(ctx, stable, "stable")
 	}
 	if err == nil {
 		err = w.once(evidence.StepRollbackVerified, "")

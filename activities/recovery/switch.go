@@ -108,7 +108,7 @@ func (w *work) switchOver(ctx context.Context, now Authority, next Release) erro
 			return err
 		}},
 		part{evidence.StepRebound, func(ctx context.Context) error { return w.rebind(ctx, next) }},
-		part{evidence.StepVerified, func(ctx context.Context) error { return w.verifyOnce(ctx, next) }},
+		part{evidence.StepVerified, func(ctx context.Context) error { return w.verifyOnce(ctx, next, "active") }},
 	)
 }
 
@@ -240,13 +240,15 @@ func (w *work) rebind(ctx context.Context, release Release) error {
 	return err
 }
 
-// verifyOnce is the one strict verification after a switch.
-func (w *work) verifyOnce(ctx context.Context, release Release) error {
-	receipt, err := w.verify(ctx, release, "active", w.i.outputs(w.j.Session))
+// verifyOnce is the one strict verification after a switch. What failed it stays in the result, also when the way back passes.
+func (w *work) verifyOnce(ctx context.Context, release Release, gate string) error {
+	receipt, err := w.verify(ctx, release, gate, w.i.outputs(w.j.Session))
 	if err != nil {
 		return err
 	}
-	w.result.Receipt = receipt
+	if w.result.Receipt.Gate == "" || receipt.Outcome != evidence.Passed {
+		w.result.Receipt = receipt
+	}
 	if receipt.Outcome != evidence.Passed {
 		return fmt.Errorf("the verification ended as %s: %s", receipt.Outcome, receipt.Line)
 	}

@@ -158,7 +158,11 @@ func (a *app) writeStatus(w io.Writer, s recovery.Status) {
 	line("home", s.Serving.Home)
 	line("previous", s.Authority.Previous)
 	if last := s.Authority.LastOperation; last.Kind != "" {
-		line("last", fmt.Sprintf("%s of session %s: %s", last.Kind, cmp.Or(last.Session, "none"), cmp.Or(s.Outcome, "done")))
+		of := ""
+		if last.Session != "" {
+			of = " of session " + last.Session
+		}
+		line("last", fmt.Sprintf("%s%s: %s", last.Kind, of, cmp.Or(s.Outcome, "done")))
 	}
 	if s.Operation != nil {
 		o := s.Operation
@@ -189,11 +193,11 @@ func newRecoveryVerifyCommand(app *app) *cobra.Command {
 			}
 			err = app.answer(found, func(w io.Writer) {
 				for _, f := range found {
-					mark := app.paint(green, "✓")
-					if !f.OK {
-						mark = app.paint(red, "✗")
+					if f.OK {
+						fmt.Fprintf(w, "%s %s: %s\n", app.paint(green, "✓"), f.Instance, f.What)
+					} else {
+						fmt.Fprintf(w, "%s %s: %s: %s\n", app.paint(red, "✗"), f.Instance, f.What, f.Detail)
 					}
-					fmt.Fprintf(w, "%s %s: %s %s\n", mark, f.Instance, f.What, f.Detail)
 				}
 			})
 			if err == nil && slices.ContainsFunc(found, func(f recovery.Finding) bool { return !f.OK }) {

@@ -95,7 +95,7 @@ func newReleaseListCommand(app *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return app.answer(rows, func(w io.Writer) { writeReleases(w, rows) })
+			return app.answer(rows, func(w io.Writer) { writeReleases(w, rows, all) })
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "ended releases too")
@@ -119,7 +119,11 @@ func (r runs) releases(ctx context.Context, all bool, limit int) ([]releaseRow, 
 	return rows, nil
 }
 
-func writeReleases(w io.Writer, rows []releaseRow) {
+func writeReleases(w io.Writer, rows []releaseRow, all bool) {
+	if len(rows) == 0 && !all {
+		fmt.Fprintln(w, "no open releases; --all lists those that ended too")
+		return
+	}
 	if len(rows) == 0 {
 		fmt.Fprintln(w, "no releases")
 		return

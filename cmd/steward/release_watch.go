@@ -153,5 +153,9 @@ func (v *releaseViewer) ended(id string, state policy.State) error {
 	case state.Refused():
 		return refusedStart(exitRefused, state.End.Problems)
 	}
-	return exitWith(exitUnfinished, "%s ended as %s: %s %s", id, state.Shown(), state.End.Code, state.End.Detail)
+	if state.Phase == policy.RolledBack {
+		return exitWith(exitUnfinished, "%s went back: release %s serves as before. Why: %s: %s", id, shortHash(state.Stable.Release),
+			state.End.Code, state.End.Detail)
+	}
+	return exitWith(exitUnfinished, "%s failed: %s: %s", id, state.End.Code, state.End.Detail)
 }

@@ -125,7 +125,7 @@ func runaway(windows []evidence.Window, all, maxMean, maxP95 int) (bool, string)
 	}
 	all = max(all, len(windows), 1)
 	allowed := all - (95*all+99)/100
-	detail := fmt.Sprintf("%d of %d windows, mean at least %d.%02d %%, %d above %d %%", len(windows), all, sum/all/100, sum/all%100, above, maxP95/100)
+	detail := fmt.Sprintf("%d of %d windows, mean CPU %d.%02d %%, %d windows above %d %%", len(windows), all, sum/all/100, sum/all%100, above, maxP95/100)
 	return sum > maxMean*all || above > allowed, detail
 }
 
