@@ -58,6 +58,9 @@ func (b *bench) newRig(ctx context.Context, name string) (*rig, error) {
 		return nil, err
 	}
 	r.server = exec.Command(b.steward, "server", "--data-dir", filepath.Join(r.dir, "data"), "--port", "0", "--ui-port", "-1", "--log-level", "error")
+	if b.postgres != "" {
+		r.server.Args = append(r.server.Args, "--postgres", fmt.Sprintf("%s/bench_%s_%d", strings.TrimRight(b.postgres, "/"), name, os.Getpid()))
+	}
 	r.server.Env = append(os.Environ(), "HOME="+r.dir, "XDG_CONFIG_HOME="+filepath.Join(r.dir, "config"))
 	r.server.Stderr = os.Stderr
 	if err := r.server.Start(); err != nil {
