@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -9,6 +10,7 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"steward/activities/browser"
 	"steward/bench/target"
 	"steward/worker"
 	"steward/workflows/machine"
@@ -49,12 +51,13 @@ func serveBare(ctx context.Context, c client.Client, started func() error) error
 func serveBareActivities(ctx context.Context, c client.Client, site target.Seam, started func() error) error {
 	options := worker.DefaultQueueOptions(slots)
 	options.Send.WorkerStopTimeout, options.Read.WorkerStopTimeout = time.Second, time.Second
+	armer, open := browser.NewArmer(c), atomic.Int64{}
 	send, read := sdkworker.New(c, bareSend, options.Send), sdkworker.New(c, bareRead, options.Read)
 	send.RegisterActivityWithOptions(func(ctx context.Context, conversation string) error {
 		return site.Take(ctx, target.Message{Conversation: conversation})
 	}, activity.RegisterOptions{Name: "BareSend"})
 	read.RegisterActivityWithOptions(func(ctx context.Context, conversation string) error {
-		stop := target.Beats(ctx)
+		stop := browser.KeepAlive(ctx, armer, &open)
 		defer stop()
 		return site.Answered(ctx, conversation)
 	}, activity.RegisterOptions{Name: "BareRead"})

@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"steward/activities/browser"
 	"steward/bench/target"
 	"steward/workflows"
 )
@@ -52,7 +53,7 @@ func (b *bench) newPair(ctx context.Context, name string, prepare ...func(*rig) 
 
 // serveSites serves the activities of both.
 func (p *pair) serveSites(ctx context.Context) error {
-	if err := p.browse(ctx, simulated, &target.Browser{Site: p.site}); err != nil {
+	if err := p.browse(ctx, simulated, &target.Browser{Site: p.site, Armer: browser.NewArmer(p.client)}); err != nil {
 		return err
 	}
 	return p.serve(ctx, func(ctx context.Context, started func() error) error {

@@ -159,23 +159,39 @@ func AliveEvery(open int64, timeout time.Duration) time.Duration {
 
 // keepAlive heartbeats a read-only activity until it is stopped, and so lets its cancellation arrive.
 func (b *Browser) keepAlive(ctx context.Context) (stop func()) {
+	return KeepAlive(ctx, b.opts.Arm, &b.reads)
+}
+
+// KeepAlive heartbeats a read-only activity, one of so many that are open, until it is stopped. The SDK's own heartbeat gives the
+// server no more time than its throttle (a second at least) and then cancels the activity, so that a busy server would lose all
+// its observations at once: here a heartbeat has a third of the time-out, and the SDK hears only that the server wants no more.
+func KeepAlive(ctx context.Context, arm Armer, open *atomic.Int64) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
-	b.reads.Add(1)
+	open.Add(1)
 	quit := make(chan struct{})
+	timeout := activity.GetInfo(ctx).HeartbeatTimeout
 	go func() {
-		defer b.reads.Add(-1)
+		defer open.Add(-1)
 		for {
-			activity.RecordHeartbeat(ctx)
+			if arm == nil || errors.Is(beatWithin(ctx, arm, timeout/3), ErrRefused) {
+				activity.RecordHeartbeat(ctx)
+			}
 			select {
-			case <-time.After(AliveEvery(b.reads.Load(), activity.GetInfo(ctx).HeartbeatTimeout)):
+			case <-time.After(AliveEvery(open.Load(), timeout)):
 			case <-quit:
 				return
 			}
 		}
 	}()
 	return func() { close(quit) }
+}
+
+func beatWithin(ctx context.Context, arm Armer, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(limit, time.Second))
+	defer cancel()
+	return arm.Beat(ctx, activities.SendProgress{Step: "read"})
 }
 
 // now is the wall clock without its monotonic part, as results carry it.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/activity"
 
 	"steward/activities"
 	"steward/activities/browser"
@@ -18,11 +17,12 @@ import (
 )
 
 // Browser serves the activities of one login against a simulated site. It keeps the rules that make a send safe: it looks
-// for the effect first, and with an Armer it arms before it delivers.
+// for the effect first, and with Arm it arms before it delivers.
 type Browser struct {
 	Site Seam
-	// Armer makes the arming heartbeat; nil leaves it out.
+	// Armer makes the heartbeats; with Arm a send makes one before it delivers, as a real one does.
 	Armer  browser.Armer
+	Arm    bool
 	Worker activities.Worker
 }
 
@@ -48,7 +48,7 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 		result.CommittedAt, result.AlreadyThere = time.Now().Round(time.Millisecond), there
 		return result, err
 	}
-	if b.Armer != nil {
+	if b.Arm {
 		if err := b.Armer.Beat(ctx, activities.SendProgress{Step: "press", Armed: in.Generation}); err != nil {
 			return activities.SendResult{
 				Outcome: activities.SendDeferred, Class: activities.DeferWorkerUnavailable, Code: "heartbeat_unanswered", Detail: err.Error(),
@@ -74,7 +74,7 @@ func (b *Browser) there(ctx context.Context, conversation, effect string) (bool,
 
 // Observe waits for the answer and reads the receipt in it.
 func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (activities.ObserveResult, error) {
-	stop := Beats(ctx)
+	stop := browser.KeepAlive(ctx, b.Armer, &open)
 	defer stop()
 	if err := b.Site.Answered(ctx, in.Conversation.ID); err != nil {
 		return activities.ObserveResult{}, err
@@ -103,24 +103,6 @@ func (b *Browser) Observe(ctx context.Context, in activities.ObserveInput) (acti
 }
 
 var open atomic.Int64
-
-// Beats heartbeats a waiting activity, as often as a real observation among as many.
-func Beats(ctx context.Context) (stop func()) {
-	open.Add(1)
-	quit := make(chan struct{})
-	go func() {
-		defer open.Add(-1)
-		for {
-			activity.RecordHeartbeat(ctx)
-			select {
-			case <-time.After(browser.AliveEvery(open.Load(), activity.GetInfo(ctx).HeartbeatTimeout)):
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() { close(quit) }
-}
 
 func answer(want receipt.Want, action receipt.Action, step int) (string, error) {
 	data, err := json.Marshal(map[string]any{
