@@ -33,6 +33,7 @@ type selfHosted struct {
 	*installation
 	repository string
 	acceptance string
+	server     *exec.Cmd
 }
 
 // acceptanceScript lets three acceptance runs come by.
@@ -53,7 +54,7 @@ func (s *stack) selfHost(t *testing.T) *selfHosted {
 	h.stack = &own
 	h.acceptance = s.lab.ConversationURL(s.conversation(t, acceptanceScript))
 	h.git(t, "init", "--quiet")
-	h.process(t, "server")
+	h.server = h.process(t, "server")
 	own.client = h.installation.client(t)
 	t.Cleanup(func() {
 		_ = exec.Command("chmod", "-R", "u+w", h.data()).Run() // stored releases are read-only
@@ -147,6 +148,10 @@ func (h *selfHosted) plan(t *testing.T, revision string, change ...func(map[stri
 		return map[string]any{"argv": append([]string{"bin/steward"}, args...), "env": []string{"PLAYWRIGHT_DRIVER_PATH"}}
 	}
 	check := func(args ...string) map[string]any { return map[string]any{"command": command(args...)} }
+	scheduler := []string{"release", "list", "--data-dir", "{home}"}
+	if os.Getenv("STEWARD_TEST_FULL") != "" {
+		scheduler = []string{"demo"}
+	}
 	p := map[string]any{
 		"instance": "steward",
 		"source":   map[string]any{"repository": h.repository, "revision": revision},
@@ -157,7 +162,7 @@ func (h *selfHosted) plan(t *testing.T, revision string, change ...func(map[stri
 		"canaries": map[string]any{
 			"recovery_restart": check("worker", "ready", "--data-dir", "{home}"),
 			"mcp":              check("run", "list", "--data-dir", "{home}"),
-			"scheduler":        check("release", "list", "--data-dir", "{home}"),
+			"scheduler":        check(scheduler...),
 			"supervisor":       check("replay", "--open", "--data-dir", h.data()),
 			"controller":       check("run", "list", "--data-dir", "{home}"),
 		},

@@ -28,7 +28,7 @@ func TestSelfHosting(t *testing.T) {
 
 	h.command(t, "recovery", "install", "--plan", h.plan(t, h.commit(t, build("A"))))
 	a := h.owner(t)
-	h.process(t, "recovery")
+	recovering := h.process(t, "recovery")
 	lap("A is installed")
 
 	open, conversation := h.inTurn(t, "home")
@@ -76,7 +76,23 @@ func TestSelfHosting(t *testing.T) {
 	if os.Getenv("STEWARD_TEST_FULL") != "" {
 		h.brokenReleaseGoesBack(t, b)
 		lap("D is broken, B serves again")
+		terminate(recovering)
+		h.goesOnUnderUp(t)
+		lap("steward up runs server and recovery, and the same worker goes on")
 	}
+}
+
+// goesOnUnderUp ends the server and starts `steward up`: the worker is recovery's, and was never stopped.
+func (h *selfHosted) goesOnUnderUp(t *testing.T) {
+	t.Helper()
+	before := h.owner(t)
+	open, conversation := h.inTurn(t, "home")
+	terminate(h.server)
+	h.up(t)
+	h.stack.client = h.installation.client(t)
+	require.NoError(t, h.lab.Release(conversation, "go"))
+	h.finished(t, h.stack.client.GetWorkflow(context.Background(), open.GetID(), ""), conversation)
+	require.Equal(t, before, h.owner(t))
 }
 
 // brokenReleaseGoesBack releases what serves as a candidate and not in the live lane, with the running worker frozen.
