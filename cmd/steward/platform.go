@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +43,7 @@ type upgradeAttempt struct {
 	At     time.Time `json:"at"`
 }
 
-// openPlatform keeps this build in the data folder and reads which one ran last. What an interrupted upgrade changed is put back.
+// openPlatform keeps this build in the data folder and reads which one ran last.
 func (a *app) openPlatform() (*platform, error) {
 	dir, err := filepath.Abs(a.settings.DataDir)
 	if err != nil {
@@ -61,11 +60,16 @@ func (a *app) openPlatform() (*platform, error) {
 	if err := p.keep(exe); err != nil {
 		return nil, err
 	}
-	err = durable.ReadJSON(p.file(), &p.record)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	return p, p.read()
+}
+
+func (p *platform) read() error {
+	p.record = platformRecord{}
+	err := durable.ReadJSON(p.file(), &p.record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return p, nil
+	return err
 }
 
 func (p *platform) file() string               { return filepath.Join(p.dir, "platform.json") }
@@ -229,7 +233,7 @@ func (p *platform) takeOver(ctx context.Context, r *recovery.Recovery) (*os.File
 	}
 	owner, err := json.Marshal(upOwner{os.Getpid(), p.own})
 	if err == nil {
-		err = errors.Join(f.Truncate(0), writeAt(f, owner))
+		err = errors.Join(f.Truncate(0), writeAt(f, owner), p.read()) // the other one may have changed the record
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -247,12 +251,6 @@ func writeAt(f *os.File, data []byte) error {
 
 // again runs the previous build in the place of this process.
 func (p *platform) again() error {
-	build := p.record.Current
-	var env []string
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "_=") {
-			env = append(env, entry)
-		}
-	}
-	return fmt.Errorf("run build %.12s again: %w", build, syscall.Exec(p.binary(build), append([]string{p.binary(build)}, os.Args[1:]...), env))
+	build := p.binary(p.record.Current)
+	return fmt.Errorf("run %s again: %w", build, syscall.Exec(build, append([]string{build}, os.Args[1:]...), os.Environ()))
 }
