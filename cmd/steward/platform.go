@@ -73,6 +73,7 @@ func (p *platform) read() error {
 }
 
 func (p *platform) file() string               { return filepath.Join(p.dir, "platform.json") }
+func (p *platform) lock() string               { return filepath.Join(p.dir, "up.lock") }
 func (p *platform) binary(build string) string { return filepath.Join(p.dir, build, "steward") }
 
 func digestOfFile(path string) (string, error) {
@@ -190,63 +191,73 @@ type upOwner struct {
 	Build string `json:"build"`
 }
 
+// takeOverTime is longer than another `steward up` needs to stop its children.
+const takeOverTime = 2 * time.Minute
+
 // takeOver makes this process the only `steward up` of the data folder. One of another build is asked to end, unless a release is
-// under way; one of the same build stays.
-func (p *platform) takeOver(ctx context.Context, r *recovery.Recovery) (*os.File, error) {
-	path := filepath.Join(p.dir, "up.lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+// under way; one of the same build stays. Closing the file ends it.
+func (p *platform) takeOver(ctx context.Context, r *recovery.Recovery) (f *os.File, err error) {
+	if f, err = os.OpenFile(p.lock(), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
 	asked := false
 	for deadline := time.Now().Add(takeOverTime); ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			break
-		}
-		var owner upOwner
-		data, readErr := os.ReadFile(path)
-		if readErr == nil {
-			readErr = json.Unmarshal(data, &owner)
-		}
 		switch {
+		case err == nil:
+			return f, p.claim(f)
 		case !errors.Is(err, unix.EWOULDBLOCK):
-			return nil, errors.Join(err, f.Close())
-		case readErr == nil && owner.Build == p.own:
-			return nil, errors.Join(exitWith(exitRefused, "process %d runs this build on %s already", owner.PID, filepath.Dir(p.dir)), f.Close())
+			return f, err
 		case time.Now().After(deadline):
-			return nil, errors.Join(fmt.Errorf("process %d does not end within %v", owner.PID, takeOverTime), readErr, f.Close())
-		case readErr == nil && !asked:
-			if err := r.Idle(); err != nil {
-				return nil, errors.Join(exitWith(exitRefused, "nothing was upgraded: %w", err), f.Close())
-			}
-			asked = true
-			if err := syscall.Kill(owner.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return nil, errors.Join(err, f.Close())
+			return f, fmt.Errorf("another `steward up` holds %s and does not end within %v", p.lock(), takeOverTime)
+		case !asked:
+			if asked, err = p.askToEnd(r); err != nil {
+				return f, err
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), f.Close())
+			return f, ctx.Err()
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	owner, err := json.Marshal(upOwner{os.Getpid(), p.own})
-	if err == nil {
-		err = errors.Join(f.Truncate(0), writeAt(f, owner), p.read()) // the other one may have changed the record
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
-// takeOverTime is longer than another `steward up` needs to stop its children.
-const takeOverTime = 2 * time.Minute
+// askToEnd asks the owner of the lock to end. It is false when the owner has not said yet who it is.
+func (p *platform) askToEnd(r *recovery.Recovery) (bool, error) {
+	var owner upOwner
+	data, err := os.ReadFile(p.lock())
+	if err != nil || json.Unmarshal(data, &owner) != nil {
+		return false, err
+	}
+	if owner.Build == p.own {
+		return false, exitWith(exitRefused, "process %d runs this build on %s already", owner.PID, filepath.Dir(p.dir))
+	}
+	if err := r.Idle(); err != nil {
+		return false, exitWith(exitRefused, "nothing was upgraded: %w", err)
+	}
+	if err := syscall.Kill(owner.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return false, err
+	}
+	return true, nil
+}
 
-func writeAt(f *os.File, data []byte) error {
-	_, err := f.WriteAt(data, 0)
-	return err
+// claim writes this process into the lock file. The record is read again: the one before may have changed it.
+func (p *platform) claim(f *os.File) error {
+	owner, err := json.Marshal(upOwner{os.Getpid(), p.own})
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(owner, 0)
+	return errors.Join(err, p.read())
 }
 
 // again runs the previous build in the place of this process.
