@@ -60,4 +60,6 @@ func TestOldBuildsGo(t *testing.T) {
 	require.FileExists(t, p.binary(digest("b")))
 }
 
-func digest(letter string) string { return letter + "123456789012345678901234567890123456789012345678901234567890123" }
+func digest(letter string) string {
+	return letter + "123456789012345678901234567890123456789012345678901234567890123"
+}
