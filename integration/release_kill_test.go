@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"steward/activities/recovery/home"
+	"steward/workflows/release/evidence"
 	release "steward/workflows/release/policy"
 )
 
@@ -26,12 +27,12 @@ const (
 // shortKills are the points of the short form.
 var shortKills = []string{"recovery at cutover_attempting", "server at candidate_verified", "B at soaking"}
 
-// Recovery, A, B and the server are killed at every phase boundary of a session. After each: exactly one owner serves, no
+// Recovery, A, B and the server are killed at every phase boundary of a session, and on the way back from a soak. After each: exactly one owner serves, no
 // committed row is lost, and the session ends typed.
 func TestReleaseSessionSurvivesKills(t *testing.T) {
 	slots := make(chan struct{}, 3)
 	for _, phase := range release.Order {
-		if phase == release.Starting || phase == release.RolledBack || phase == release.Failed {
+		if phase == release.Starting || phase == release.Failed {
 			continue
 		}
 		for _, victim := range []string{killRecovery, killServer, killStable, killNew} {
@@ -71,8 +72,16 @@ func killAt(t *testing.T, phase release.Phase, victim string) {
 		if phase == release.CutoverEligible {
 			p["cutover"] = "manual" // it would be over in no time
 		}
+		if phase == release.RolledBack {
+			p["soak"].(map[string]any)["time"] = "30s"
+		}
 	}))
-	seen := l.reached(phase)
+	var seen release.Phase
+	if phase == release.RolledBack {
+		seen = l.goingBack()
+	} else {
+		seen = l.reached(phase)
+	}
 	began := time.Now()
 	l.kill(victim)
 	if phase == release.CutoverEligible && victim != killStable {
@@ -84,6 +93,9 @@ func killAt(t *testing.T, phase release.Phase, victim string) {
 	t.Logf("killed in %s; ended as %s %s after %.1fs", seen, state.Shown(), state.End.Code, time.Since(began).Seconds())
 
 	require.Contains(t, []release.Phase{release.KnownGood, release.RolledBack, release.Failed}, state.Phase)
+	if phase == release.RolledBack {
+		require.Equal(t, phase, state.Phase)
+	}
 	if state.Phase == release.Failed {
 		require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_FAILED, status)
 		require.NotEmpty(t, state.End.Code)
@@ -107,6 +119,20 @@ func killAt(t *testing.T, phase release.Phase, victim string) {
 	require.Empty(t, owners(t, l.candidate()))
 	require.GreaterOrEqual(t, l.rows(), int(l.acknowledged.Load()))
 	require.NoFileExists(t, filepath.Join(l.data(), "recovery/instances/shop/lock.json"))
+}
+
+// goingBack aborts the soak and waits until the rollback has begun.
+func (l *releaseLab) goingBack() release.Phase {
+	l.Helper()
+	l.reached(release.Soaking)
+	l.mustCommand("release", "abort", "shop", "--reason", "the test says so")
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if state, ok := l.state(5 * time.Second); ok && (state.Operation != nil && state.Operation.Kind == evidence.KindRollback || state.End != nil) {
+			return release.RolledBack
+		}
+	}
+	l.Fatal("the session does not go back")
+	return ""
 }
 
 // kill kills one process with SIGKILL. What a person or `steward up` runs is started again; the services are recovery's to start.
