@@ -304,7 +304,7 @@ func (h *selfHosted) compiled(t *testing.T) func(marker string) map[string]strin
 	files := map[string]string{}
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
-	for _, top := range []string{"activities", "cmd", "config", "integration/chatlab", "worker", "workflows", "go.mod", "go.sum"} {
+	for _, top := range []string{"activities", "cmd", "config", "integration", "worker", "workflows", "go.mod", "go.sum"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				if entry != nil && entry.Name() == "node_modules" {
