@@ -241,7 +241,7 @@ func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, p
 	if err := startAll(list, func(c string) error { _, err := begin(c); return err }); err != nil {
 		return nil, 0, err
 	}
-	err = poll(ctx, 3*time.Minute, "all runs wait for their answer", func() (bool, error) { return site.Waiting() >= n, nil })
+	err = poll(ctx, 6*time.Minute, "all runs wait for their answer", func() (bool, error) { return site.Waiting() >= n, nil })
 	if err != nil {
 		return nil, 0, err
 	}

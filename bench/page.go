@@ -90,7 +90,7 @@ func (b *bench) crowded(ctx context.Context, s *stage, turns int, alone Figure) 
 	n := pick(b, 150, 1000)
 	err := startAll(conversations(n, 1), func(c string) error { _, err := s.start(ctx, c); return err })
 	if err == nil {
-		err = poll(ctx, 3*time.Minute, "all runs wait for their answer", func() (bool, error) { return s.site.Waiting() >= n, nil })
+		err = poll(ctx, 6*time.Minute, "all runs wait for their answer", func() (bool, error) { return s.site.Waiting() >= n, nil })
 	}
 	if err != nil {
 		return err
