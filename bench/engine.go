@@ -31,7 +31,7 @@ func (b *bench) newPair(ctx context.Context, name string, prepare ...func(*rig) 
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{rig: r, site: target.NewSite(nil), bareSite: target.NewSite(nil)}
+	p := &pair{rig: r, site: target.NewSite(), bareSite: target.NewSite()}
 	for _, f := range prepare {
 		err = errors.Join(err, f(r))
 	}
@@ -125,7 +125,8 @@ func (b *bench) events(ctx context.Context, p *pair, conversation string) error 
 		}
 		since = 0
 	}
-	row := Row{What: "history events of a turn", Unit: "", Samples: len(counts), Figure: figure(counts)}.against("the bare turn, by its shape", Figure{Median: 12, P95: 12})
+	row := Row{What: "history events of a turn", Samples: len(counts), Figure: figure(counts)}.
+		against("the bare turn, by its shape", Figure{Median: 12, P95: 12})
 	b.add(row.bar("≤ 13", row.P95, 13, "a turn publishes more than one change"))
 	return nil
 }

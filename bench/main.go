@@ -81,7 +81,8 @@ func run(ctx context.Context, args []string) (err error) {
 	list := flags.Bool("list", false, "list the sections")
 	file := flags.String("json", filepath.Join(".cache", "bench.json"), "file for the figures as JSON")
 	flags.StringVar(&b.steward, "steward", filepath.Join("bin", "steward"), "the command to measure")
-	flags.StringVar(&b.postgres, "postgres", "", "measure on this PostgreSQL (postgres://user@host:port, password in PGPASSWORD); each section makes databases of its own")
+	flags.StringVar(&b.postgres, "postgres", "",
+		"measure on this PostgreSQL (postgres://user@host:port, password in PGPASSWORD); each section makes databases of its own")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil

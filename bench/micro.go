@@ -56,7 +56,10 @@ func (b *bench) decisions(ctx context.Context) error {
 	for _, event := range common {
 		got := results["BenchmarkDecide/"+event]
 		ns, allocs := figure(got["ns/op"]), figure(got["allocs/op"])
-		row := Row{What: "Decide, " + event, Unit: "ns", Samples: len(got["ns/op"]), Figure: ns, Note: fmt.Sprintf("%.0f allocations, %.0f bytes.", allocs.Median, figure(got["B/op"]).Median)}
+		row := Row{
+			What: "Decide, " + event, Unit: "ns", Samples: len(got["ns/op"]), Figure: ns,
+			Note: fmt.Sprintf("%.0f allocations, %.0f bytes.", allocs.Median, figure(got["B/op"]).Median),
+		}
 		row = row.bar("≤ 300 ns, 1 alloc", max(ns.Median/300, allocs.Median), 1, decideReasons[event])
 		b.add(row)
 	}
@@ -95,10 +98,12 @@ func (b *bench) receipts(ctx context.Context) error {
 	for _, kind := range []string{"prose", "code", "chinese", "mixed"} {
 		got := results["BenchmarkRead100KB/"+kind]
 		own, ratio := figure(got["ns/answer"]), quantile(got["x-sha256"], 0.5)
-		row := Row{What: "read and fingerprint 100 KB, " + kind, Unit: "µs", Samples: len(got["ns/answer"]), Figure: Figure{own.Median / 1e3, own.P95 / 1e3}}
+		row := Row{
+			What: "read and fingerprint 100 KB, " + kind, Unit: "µs", Samples: len(got["ns/answer"]), Figure: Figure{own.Median / 1e3, own.P95 / 1e3},
+		}
 		row = row.against("sha256 of the same bytes", Figure{Median: own.Median / ratio / 1e3})
-		b.add(row.bar("≤ 2x", row.Ratio, 2, "the canonical text is hashed once and the scan for markers, control characters and white space reads each byte once more; "+
-			"sha256 runs on the processor's own instructions"))
+		b.add(row.bar("≤ 2x", row.Ratio, 2, "the canonical text is hashed once, and the scan for markers, control characters and white space reads "+
+			"each byte once more; sha256 runs on the processor's own instructions"))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -75,7 +74,8 @@ func (b *bench) page(ctx context.Context) error {
 	b.add(Row{What: "browser calls of a send", Samples: turns, Figure: Figure{Median: float64(work.send) / float64(max(1, work.sends))}})
 	b.add(Row{
 		What: "browser calls of a look", Samples: turns, Figure: Figure{Median: 1},
-		Note: fmt.Sprintf("by construction: a look is one call. Here %.0f a turn, at one every 20 ms while the turn settles.", float64(work.observe)/float64(turns)),
+		Note: fmt.Sprintf("by construction: a look is one call. Here %.0f a turn, at one every 20 ms while the turn settles.",
+			float64(work.observe)/float64(turns)),
 	})
 	return b.crowded(ctx, s, turns, figure(own))
 }
@@ -129,7 +129,8 @@ func (b *bench) newStage(ctx context.Context, turns int) (s *stage, err error) {
 	var script strings.Builder
 	script.WriteString("replies:\n")
 	for i := 1; i <= turns; i++ {
-		fmt.Fprintf(&script, "  - - text: '{{filler 1500}}\n\n      {{receipt \"CONTINUE\" \"step %d\" \"more to do\" (list \"commit %d\")}}'\n    - gate: g%d\n", i, i, i)
+		fmt.Fprintf(&script, "  - - text: '{{filler 1500}}\n\n      {{receipt \"CONTINUE\" \"step %d\" \"more to do\" (list \"commit %d\")}}'\n", i, i)
+		fmt.Fprintf(&script, "    - gate: g%d\n", i)
 	}
 	scenario, err := chatlab.ParseScenario([]byte(script.String()))
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *stage) turn(ctx context.Context, own bool) (float64, error) {
 	if err := s.lab.AwaitGate(ctx, id, gate); err != nil {
 		return 0, err
 	}
-	time.Sleep(300*time.Millisecond + rand.N(200*time.Millisecond))
+	time.Sleep(300*time.Millisecond + time.Duration(*n*67%200)*time.Millisecond)
 	began := time.Now()
 	if err := s.lab.Release(id, gate); err != nil {
 		return 0, err

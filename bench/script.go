@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 
+	"github.com/google/uuid"
 	"github.com/mxschmitt/playwright-go"
 
 	"steward/activities/browser"
@@ -81,11 +81,8 @@ func plainTurns(ctx context.Context, page playwright.Page, prompt string) error 
 	composer, button := page.Locator("#prompt-textarea[contenteditable=true]"), page.Locator("button[data-testid=send-button]")
 	var none float64
 	for ctx.Err() == nil {
-		id := make([]byte, 8)
-		for i := range id {
-			id[i] = byte(rand.N(256))
-		}
-		text := effectID.ReplaceAllString(prompt, "fx_"+hex.EncodeToString(id))
+		effect := "fx_" + strings.ReplaceAll(uuid.NewString(), "-", "")[:16]
+		text := effectID.ReplaceAllString(prompt, effect)
 		if err := composer.Focus(); err != nil {
 			return err
 		}
@@ -98,7 +95,7 @@ func plainTurns(ctx context.Context, page playwright.Page, prompt string) error 
 		if err := button.Click(); err != nil {
 			return err
 		}
-		if err := page.GetByText("fx_" + hex.EncodeToString(id)).Last().WaitFor(); err != nil {
+		if err := page.GetByText(effect).Last().WaitFor(); err != nil {
 			return err
 		}
 		handle, err := page.WaitForFunction(settled, stable.Milliseconds(), playwright.PageWaitForFunctionOptions{Timeout: &none})

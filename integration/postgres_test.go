@@ -121,7 +121,7 @@ func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	address := pgtest.Start(t, "steward")
 	dir := t.TempDir()
-	c := &crowd{stack: &stack{dir: dir, sitesDir: filepath.Join(dir, "sites")}, site: target.NewSite(nil)}
+	c := &crowd{stack: &stack{dir: dir, sitesDir: filepath.Join(dir, "sites")}, site: target.NewSite()}
 	var err error
 	c.log, err = os.Create(filepath.Join(dir, "processes.log"))
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestSiteIsTheSameInAnotherProcess(t *testing.T) {
-	site := NewSite(nil)
+	site := NewSite()
 	address, err := site.Serve(t.Context())
 	require.NoError(t, err)
 	for _, seam := range []Seam{site, Remote(address)} {
@@ -35,7 +35,7 @@ func TestSiteIsTheSameInAnotherProcess(t *testing.T) {
 }
 
 func TestEffectIsDeliveredOnceAndItsLastTurnIsDone(t *testing.T) {
-	site := NewSite(nil)
+	site := NewSite()
 	b := &Browser{Site: site}
 	conversation := Conversation(2)
 	at := activities.Conversation{ID: conversation}
