@@ -71,6 +71,20 @@ func (s *Site) Conversation(raw string) (id, canonicalURL string, err error) {
 	return a.ID, a.URL, nil
 }
 
+// CreatedAt is when a conversation was created, as its id tells; the zero time when it does not tell, or nothing sensible.
+func (s *Site) CreatedAt(id string, now time.Time) time.Time {
+	for _, p := range s.URLs.Created {
+		seconds, err := strconv.ParseInt(p.groups(id)["unix_hex"], 16, 64)
+		if at := time.Unix(seconds, 0).UTC(); err == nil && at.After(firstChat) && at.Before(now.Add(time.Hour)) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// firstChat is before any conversation of a chat site that profiles are written for.
+var firstChat = time.Date(2022, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // NewChat returns the canonical address of a page where the first message creates a conversation; an empty address is the
 // site's start page.
 func (s *Site) NewChat(raw string) (string, error) {

@@ -119,6 +119,9 @@ func (s *Site) checkURLs(c *checker) {
 	for i, p := range s.URLs.Conversation {
 		c.want(slices.Contains(p.SubexpNames(), "id"), "want a group (?P<id>…)", "urls", "conversation", strconv.Itoa(i))
 	}
+	for i, p := range s.URLs.Created {
+		c.want(slices.Contains(p.SubexpNames(), "unix_hex"), "want a group (?P<unix_hex>…)", "urls", "created", strconv.Itoa(i))
+	}
 	lists := map[string][]Pattern{
 		"conversation": s.URLs.Conversation, "provisional": s.URLs.Provisional, "new_chat": s.URLs.NewChat,
 	}

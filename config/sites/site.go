@@ -56,6 +56,9 @@ type URLs struct {
 	Provisional []Pattern `yaml:"provisional" json:"provisional"`
 	// NewChat addresses are pages where the first message creates a conversation; a group "project" names its project.
 	NewChat []Pattern `yaml:"new_chat" json:"new_chat"`
+	// Created finds in a conversation's id when it was created, by a group "unix_hex": seconds since 1970 in hex. Absent where
+	// ids do not tell.
+	Created []Pattern `yaml:"created" json:"created,omitempty"`
 }
 
 // Page is what the scripts inside the page look for. Lists of selectors are ordered fallbacks: the first one that matches

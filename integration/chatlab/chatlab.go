@@ -7,6 +7,7 @@ package chatlab
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"html/template"
@@ -189,7 +190,7 @@ var (
 // NewConversation creates a conversation and returns its id.
 func (s *Server) NewConversation(conv Conversation) (string, error) {
 	seed := conv.Scenario.Seed
-	id, project := cmp.Or(conv.ID, seed.ID, uuid.NewString()), cmp.Or(conv.Project, seed.Project)
+	id, project := cmp.Or(conv.ID, seed.ID, newID()), cmp.Or(conv.Project, seed.Project)
 	if conv.History != nil {
 		seed.History = conv.History
 	}
@@ -214,6 +215,14 @@ func (s *Server) NewConversation(conv Conversation) (string, error) {
 	c.setScenario(sc, s.scaled(sc.Page.State.For))
 	s.register(c)
 	return id, nil
+}
+
+// newID is the id of a conversation: a uuid of version 8 that begins with the present second, as on the real site.
+func newID() string {
+	id := uuid.New()
+	binary.BigEndian.PutUint32(id[:], uint32(time.Now().Unix()))
+	id[6] = 0x80 | id[6]&0x0f
+	return id.String()
 }
 
 func (s *Server) register(c *chat) {

@@ -125,7 +125,7 @@ func (s *Server) deliver(c *chat, m posted) verdict {
 
 // founded makes the conversation that a first message creates.
 func (s *Server) founded(page *chat, message string) *chat {
-	c := newChat(uuid.NewString(), page.project)
+	c := newChat(newID(), page.project)
 	c.request = uuid.NewString()
 	line, _, _ := strings.Cut(message, "\n")
 	c.title = string([]rune(line)[:min(60, utf8.RuneCountInString(line))])

@@ -34,6 +34,9 @@ func (g Goal) Validate() []strict.Problem {
 		found = append(found, strict.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	exactlyOne(add, "target", []string{"conversation_url", "new"}, g.Target.ConversationURL != "", g.Target.New != nil)
+	if g.Adopt != nil && g.Target.New != nil {
+		add("adopt", "is for an existing conversation; a new one works on nothing yet")
+	}
 	if len(g.Completion.Checks) == 0 && !g.Completion.OperatorApproval {
 		add("completion.checks", "is empty; give at least one check, or set completion.operator_approval to true")
 	}

@@ -28,6 +28,9 @@ type Goal struct {
 	Continuation Continuation `json:"continuation,omitzero"`
 	// For which reasons the assistant may ask for a person.
 	UserBlocker UserBlocker `json:"user_blocker,omitzero"`
+	// Begin with one prompt that changes nothing: the conversation is asked which task it works on. For an existing
+	// conversation whose goal is not known, and only the first time it is enrolled.
+	Adopt *Adopt `json:"adopt,omitempty"`
 	// An operator's decision to start over an exhausted or failing lineage; opens a new budget window.
 	Replan *Replan `json:"replan,omitempty"`
 }
@@ -201,6 +204,13 @@ type UserBlocker struct {
 	// Accepted kinds of `user_action`; an empty list accepts none. Default: every kind but `other`. `other` is accepted only
 	// after one correction round came back with the same request.
 	Allowed []string `json:"allowed" items:"8" max:"32" oneof:"authorization consent legal payment credentials physical_action decision other"`
+}
+
+// Adopt says which scope a conversation may name as its own.
+type Adopt struct {
+	// Regular expression (RE2) that the whole `active_scope` must match which the assistant proposes; it is registered once, and
+	// until then no DONE counts. The goal's own scope is always accepted. Default: `goal:.*`.
+	Scopes string `json:"scopes,omitempty" max:"512" form:"regexp"`
 }
 
 // Replan is the word of an operator. It alone may add to a budget.

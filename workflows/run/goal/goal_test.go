@@ -279,7 +279,7 @@ func TestDecode_reports_every_problem(t *testing.T) {
 			`{"objektive":"x","target":{"site":"a","new":{"key":"k"}},"completion":{"operator_approval":true},"scope":"x y"}`,
 			[]p{
 				at("objektive", "unknown key; known keys are "+
-					"objective, outcome, target, context, scope, completion, progress, continuation, user_blocker, replan"),
+					"objective, outcome, target, context, scope, completion, progress, continuation, user_blocker, adopt, replan"),
 				at("objective", "is missing or too short; give at least 1 characters"),
 				at("scope", "must be a kind, a colon and an id of letters, digits and ._:/#-, like goal:orders-green"),
 			},

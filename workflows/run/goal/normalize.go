@@ -3,6 +3,7 @@ package goal
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -70,9 +71,26 @@ func (g Goal) Normalize(site SiteFacts) Goal {
 			"authorization", "consent", "legal", "payment", "credentials", "physical_action", "decision",
 		}
 	}
+	if g.Adopt != nil && g.Adopt.Scopes == "" {
+		g.Adopt.Scopes = "goal:.*"
+	}
 	strict.Defaults(&g)
 	return g
 }
+
+// Registers tells whether a scope that an assistant proposes may become the run's own.
+func (g Goal) Registers(scope string) bool {
+	if scope == g.Scope {
+		return true
+	}
+	if g.Adopt == nil || utf8.RuneCountInString(scope) > maxScope || forms["scope"](scope) != "" {
+		return false
+	}
+	whole, err := regexp.Compile("^(?:" + g.Adopt.Scopes + ")$")
+	return err == nil && whole.MatchString(scope)
+}
+
+const maxScope = 512 // characters
 
 // clone copies a goal with everything it points to.
 func (g Goal) clone() Goal {

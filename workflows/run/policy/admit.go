@@ -26,6 +26,7 @@ func (d *draft) admit(s Start) verdict {
 		MaxRounds: *c.MaxRounds, MaxRepeatedState: *c.MaxRepeatedState, ProviderFailures: Failures{Max: *c.MaxProviderFailures},
 	}
 	d.RelayScopeID = d.derive("rs_", d.TaskID, 0)
+	d.Adopting = s.Goal.Adopt != nil
 	if past := left(s.Lineage); past != nil {
 		if problems := d.judge(past); len(problems) > 0 {
 			return d.refuseStart(s, problems...)
@@ -44,12 +45,19 @@ func (d *draft) admit(s Start) verdict {
 
 // enroll begins with the first prompt: one that creates the conversation where there is none yet.
 func (d *draft) enroll() {
-	kind := KindEnrollment
-	if d.unbound() {
-		kind = KindBootstrap
-	}
-	d.Effect = d.rendered(d.reserve(kind, "", ""))
+	d.Effect = d.rendered(d.reserve(d.opening(), "", ""))
 	d.enter(Dispatching, StageDispatching)
+}
+
+// opening is the kind of the prompt that begins the work.
+func (s *State) opening() EffectKind {
+	switch {
+	case s.unbound():
+		return KindBootstrap
+	case s.Adopting:
+		return KindAdopt
+	}
+	return KindEnrollment
 }
 
 // dropInherited ends the business of an earlier start; this one begins with its own enrollment.
@@ -82,6 +90,9 @@ func left(l *Lineage) *State {
 func (d *draft) judge(past *State) (problems []string) {
 	replan, same := d.Goal.Replan != nil, past.Scope == d.Scope
 	problems = barred(past, d.Scope, replan)
+	if d.Adopting {
+		problems = append(problems, CodeLineageAdopted+": the conversation was enrolled before; start it without adopt")
+	}
 	if replan || !same {
 		return problems
 	}

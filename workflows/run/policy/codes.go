@@ -58,4 +58,6 @@ const (
 	CodeScopeUsed             = "scope_used"
 	CodeConversationMismatch  = "conversation_mismatch"
 	CodeUnbound               = "conversation_unbound"
+	CodeScopeRefused          = "scope_refused"
+	CodeLineageAdopted        = "lineage_adopted"
 )

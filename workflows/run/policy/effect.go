@@ -61,7 +61,7 @@ func (s *State) Prompt(e Effect) (string, error) {
 func (s *State) Want() receipt.Want {
 	return receipt.Want{
 		ConversationID: s.Site.ConversationID, ConversationAlias: s.Effect.Alias, TaskID: s.TaskID, Scope: s.Scope,
-		EffectID: s.Effect.ID, Forms: s.forms(s.Effect),
+		EffectID: s.Effect.ID, ProposeScope: s.Adopting, Forms: s.forms(s.Effect),
 	}
 }
 
@@ -78,6 +78,9 @@ func (s *State) NextTurnAt() time.Time {
 // forms are the accepted receipt forms of an effect, the one that its prompt asks for first. A correction after a rejected
 // proposal asks for the block: only that can say what a person or a check needs to know.
 func (s *State) forms(e Effect) []receipt.Form {
+	if s.Adopting { // a compact receipt names no scope
+		return []receipt.Form{receipt.Block}
+	}
 	forms := make([]receipt.Form, 0, len(s.Goal.Continuation.Receipts)+1)
 	if e.Kind == KindCorrection && !e.Protocol {
 		forms = append(forms, receipt.Block)

@@ -34,12 +34,14 @@ func step(t tester, old policy.State, e policy.Event, d policy.Decision) {
 		{old.TaskID, next.TaskID},
 		{old.RunID, next.RunID},
 		{old.RelayScopeID, next.RelayScopeID},
-		{old.Scope, next.Scope},
 		{old.Budgets.MaxRounds, next.Budgets.MaxRounds},
 		{old.Budgets.MaxRepeatedState, next.Budgets.MaxRepeatedState},
 		{old.Budgets.ProviderFailures.Max, next.Budgets.ProviderFailures.Max},
 	} {
 		require.Equal(t, fixed[0], fixed[1], "%s changed what a run keeps for good", e.Name())
+	}
+	if registered := old.Adopting && !next.Adopting; !registered {
+		require.Equal(t, []any{old.Scope, old.Adopting}, []any{next.Scope, next.Adopting}, "%s changed the scope", e.Name())
 	}
 	effectStep(t, old, e, next)
 	roundStep(t, old, e, next)

@@ -79,6 +79,8 @@ type State struct {
 	RunID  string `json:"run_id,omitempty"`
 	TaskID string `json:"task_id,omitempty"`
 	Scope  string `json:"scope,omitempty"`
+	// Adopting: the scope is a proposal until the conversation has named its own, once.
+	Adopting bool `json:"adopting,omitempty"`
 	// Goal and Site are fixed at admission.
 	Goal *goal.Goal      `json:"goal,omitempty"`
 	Site *goal.SiteFacts `json:"site,omitempty"`

@@ -274,6 +274,7 @@ func (s *State) pageBound() bool {
 // newScope begins the next scope: a round of the same lineage with its own authority. The maxima stay; what the browser
 // failed at is no matter of the scope. Source: "ControllerRound transition policy", Authority contract 3.
 func (d *draft) newScope(p Succession) {
+	d.Adopting = d.Adopting && p.Scope == ""
 	if p.Scope != "" && p.Scope != d.Scope {
 		d.Budgets.Rounds, d.Budgets.RepeatedState, d.Budgets.Stagnation = 0, 0, false
 		d.Scope = p.Scope
@@ -300,10 +301,10 @@ func (d *draft) leave() {
 	})
 }
 
-// enrollAnew replaces whatever was to be said by an enrollment of the same round.
+// enrollAnew replaces whatever was to be said by the opening of the same round.
 func (d *draft) enrollAnew() {
 	d.closeTurn()
-	d.Effect = d.rendered(d.reserve(KindEnrollment, "", ""))
+	d.Effect = d.rendered(d.reserve(d.opening(), "", ""))
 	d.Turn, d.Next, d.Proposal, d.Blocker = Turn{}, nil, nil, nil
 	d.enter(Dispatching, StageDispatching)
 }

@@ -98,7 +98,7 @@ var Events = []EventRow{
 		Event: EffectObserved{}, Producer: "observe", Legal: []Status{Dispatched, Claimed, Blocked},
 		Evidence: "effect id and look; the turn and its receipt", Changes: "claim; commit with the one successor, or one fixed prompt, or a page blocker",
 		Duplicate: "no_op for the same completion or an old look", Codes: codes(ofTurn, judged, []string{
-			"turn_open", "turn_needs_user", deferMoved, "recovery_reserved", "recovery_exhausted", CodeTurnUnread, CodeLookStale,
+			"turn_open", "turn_needs_user", deferMoved, "recovery_reserved", "recovery_exhausted", CodeScopeRefused, CodeTurnUnread, CodeLookStale,
 		}),
 	},
 	{
@@ -113,7 +113,7 @@ var Events = []EventRow{
 		Event: SemanticDispositionSubmitted{}, Producer: "observe; an operator", Submittable: true, Legal: []Status{Dispatched, Claimed},
 		Evidence: "effect id of the claimed turn; a receipt, wait, or handoff with scope or conversation_url",
 		Changes:  "commits with the one successor; waiting; or a succession", Duplicate: "no_op for the same completion",
-		Codes: codes(ofTurn, judged, []string{CodeSuccessorMissing, CodeScopeUsed, CodeSuccessionPending, CodeUnbound, string(BlockedRounds)}),
+		Codes: codes(ofTurn, judged, []string{CodeSuccessorMissing, CodeScopeUsed, CodeSuccessionPending, CodeUnbound, CodeScopeRefused, string(BlockedRounds)}),
 	},
 	{
 		Event: ProposalValidated{}, Producer: "the checks", Legal: []Status{PendingRelease, Blocked},
@@ -269,6 +269,8 @@ var Codes = []CodeMeaning{
 	{CodeScopeUsed, "the scope is the present one, or has ended for good"},
 	{CodeConversationMismatch, "the run is bound to another conversation"},
 	{CodeUnbound, "the conversation has no durable address yet"},
+	{CodeScopeRefused, "the scope that the conversation names as its own is none that may be registered"},
+	{CodeLineageAdopted, "the conversation was enrolled before, and is asked for its task once"},
 	{CodeLineageUnreadable, "what the workflow id left behind cannot be read"},
 	{CodeLineageComplete, "the scope is complete"},
 	{CodeLineageHandedOff, "the scope was handed off"},

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -144,6 +145,9 @@ func (d *draft) settled(e EffectObserved) verdict {
 		e.SettledAt = d.at
 	}
 	d.Turn.SettledAt, d.Turn.AnswerDigest, d.Turn.Overdue = e.SettledAt, e.AnswerDigest, false
+	if r := e.Reading.Receipt; r != nil && d.refusesScope(r) {
+		e.Reading = d.foreignScope(*r)
+	}
 	d.Turn.Receipt = clip(e.Reading.Code, maxWord)
 	if e.Reading.Receipt != nil {
 		v := d.commit(*e.Reading.Receipt, e.AnswerDigest, e.Progress)
@@ -251,6 +255,8 @@ func (d *draft) disposition(e SemanticDispositionSubmitted) verdict {
 		return reject(CodeIllegal)
 	}
 	switch {
+	case e.Receipt != nil && d.refusesScope(e.Receipt):
+		return reject(CodeScopeRefused)
 	case e.Receipt != nil:
 		return d.commit(*e.Receipt, e.AnswerDigest, e.Progress)
 	case e.Disposition == DispositionWait:
@@ -290,6 +296,7 @@ func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict
 		d.OtherAsk = ""
 	}
 	d.Violations, d.Mangled, d.Recoveries, d.Blocker = 0, 0, 0, nil
+	adopted := d.register(r.Scope)
 	if last.ID != "" && last.Progress == progress {
 		d.Budgets.RepeatedState++
 	} else {
@@ -298,12 +305,37 @@ func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict
 	d.enter(PendingRelease, StageClosed)
 	switch r.Action {
 	case receipt.Done:
+		if adopted {
+			return d.refuse("done_rejected", []string{"DONE: this turn was to find out the task; claim DONE with the receipt of a later one"})
+		}
 		return d.propose()
 	case receipt.NeedsUser:
 		return d.needsUser()
 	}
 	d.succeed(KindContinuation, nil)
 	return acceptAs("continue_committed")
+}
+
+// refusesScope tells whether a conversation that is asked for its scope names one that may not be registered.
+func (s *State) refusesScope(r *receipt.Receipt) bool {
+	return s.Adopting && !s.Goal.Registers(r.Scope)
+}
+
+// foreignScope is the reading of such a receipt: it is asked for again, within the bound of the protocol.
+func (s *State) foreignScope(r receipt.Receipt) receipt.Reading {
+	return receipt.Reading{Code: CodeScopeRefused, Violation: true, Detail: fmt.Sprintf(
+		"active_scope is %q; write %s, or one that matches %s", clip(r.Scope, maxWord), s.Scope, s.Goal.Adopt.Scopes)}
+}
+
+// register takes the scope that the conversation names as its own, once. Source: "ChatGPT Web adapter boundary".
+func (d *draft) register(scope string) (adopted bool) {
+	if !d.Adopting {
+		return false
+	}
+	g := *d.Goal
+	g.Scope = scope
+	d.Goal, d.Scope, d.Adopting = &g, scope, false
+	return true
 }
 
 // ownProgress is the progress fingerprint without probes: the words of the receipt, or of the answer where a compact
