@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"steward/workflows"
+	"steward/workflows/discover"
 	"steward/workflows/machine"
 	"steward/workflows/run"
 )
@@ -71,7 +72,7 @@ func DefaultQueueOptions(readSlots int) QueueOptions {
 	return QueueOptions{Run: runQueue(base, defaultStickyTimeout), Send: sendQueue(base), Read: readQueue(base, readSlots)}
 }
 
-// addRun serves WorkflowRun.
+// addRun serves WorkflowRun and DiscoveryScan.
 func addRun(o Options, base worker.Options, add adder) error {
 	if o.Admission == nil {
 		return errors.New("it needs an admission")
@@ -81,6 +82,11 @@ func addRun(o Options, base worker.Options, add adder) error {
 	registry.RegisterWorkflowWithOptions(run.Workflow(o.Run), workflow.RegisterOptions{
 		Name: workflows.TypeWorkflowRun, VersioningBehavior: behavior(base.DeploymentOptions),
 	})
+	registry.RegisterWorkflowWithOptions(discover.Workflow, workflow.RegisterOptions{
+		Name: workflows.TypeDiscoveryScan, VersioningBehavior: behavior(base.DeploymentOptions),
+	})
+	registry.RegisterActivityWithOptions(o.Admission.AdmitScan, activity.RegisterOptions{Name: workflows.ActivityAdmitScan})
+	registry.RegisterActivityWithOptions(o.Admission.KnownRuns, activity.RegisterOptions{Name: workflows.ActivityKnownRuns})
 	registry.RegisterActivityWithOptions(o.Admission.Admit, activity.RegisterOptions{Name: workflows.ActivityAdmit})
 	registry.RegisterActivityWithOptions(o.Admission.ResolveConversation, activity.RegisterOptions{Name: workflows.ActivityResolve})
 	return nil
@@ -112,6 +118,7 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 		return errors.New("it needs at least one browser in the settings")
 	}
 	for name, b := range o.Browsers {
+		finder, discovers := b.Browser.(Finder)
 		if o.Metrics != nil {
 			b.Browser = metered{b.Browser, name, o.Metrics}
 		}
@@ -128,6 +135,10 @@ func addBrowsers(ctx context.Context, c client.Client, o Options, base worker.Op
 		reads := add(workflows.QueueRead(name), readQueue(base, b.ReadSlots))
 		reads.RegisterActivityWithOptions(untilStop(b.Browser.Observe), activity.RegisterOptions{Name: workflows.ActivityObserve})
 		reads.RegisterActivityWithOptions(untilStop(b.Browser.Reconcile), activity.RegisterOptions{Name: workflows.ActivityReconcile})
+		if discovers {
+			reads.RegisterActivityWithOptions(untilStop(finder.Discover), activity.RegisterOptions{Name: workflows.ActivityDiscover})
+			reads.RegisterActivityWithOptions(untilStop(finder.Inspect), activity.RegisterOptions{Name: workflows.ActivityInspect})
+		}
 	}
 	return nil
 }

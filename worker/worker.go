@@ -97,6 +97,12 @@ type BrowserActivities interface {
 	Close(context.Context) error
 }
 
+// Finder finds the conversations of a project: a browser.Browser does, what stands for it in a measurement need not.
+type Finder interface {
+	Discover(context.Context, activities.DiscoverInput) (activities.DiscoverResult, error)
+	Inspect(context.Context, activities.InspectInput) (activities.InspectResult, error)
+}
+
 // Browser is a login with its profile directory and the number of observations that it may have open: each run that waits
 // for an answer holds one.
 type Browser struct {

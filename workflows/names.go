@@ -8,9 +8,10 @@ import "go.temporal.io/sdk/temporal"
 const (
 	TypeWorkflowRun    = "WorkflowRun"
 	TypeReleaseSession = "ReleaseSession"
+	TypeDiscoveryScan  = "DiscoveryScan"
 )
 
-// QueueRun is the task queue of WorkflowRun and of the activities that resolve a start.
+// QueueRun is the task queue of WorkflowRun, of DiscoveryScan and of the activities that resolve a start.
 const QueueRun = "steward"
 
 // QueueChecks is the task queue of the checks that run on one host.
@@ -37,6 +38,14 @@ const (
 	ActivityChecks    = "RunChecks"
 	ActivityBaseline  = "Baseline"
 	ActivityProgress  = "ReadProgress"
+)
+
+// Activity types of DiscoveryScan.
+const (
+	ActivityAdmitScan = "AdmitScan"
+	ActivityKnownRuns = "KnownRuns"
+	ActivityDiscover  = "Discover"
+	ActivityInspect   = "InspectConversation"
 )
 
 // Activity types of ReleaseSession.
@@ -112,3 +121,9 @@ const MemoAttention = "steward_attention"
 
 // FailureStartRefused is the type of the non-retryable failure of a refused start.
 const FailureStartRefused = "start_refused"
+
+// Failure types of a DiscoveryScan: its input is refused; the page of the project could not be read.
+const (
+	FailureScanRefused    = "scan_refused"
+	FailureScanUnreadable = "scan_unreadable"
+)

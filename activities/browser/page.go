@@ -40,6 +40,8 @@ var (
 	rulesScript  = script("lib", "thread", "rules")
 	scrollScript = script("lib", "thread", "scroll")
 	linksScript  = script("lib", "links")
+
+	inventoryScript = script("lib", "inventory")
 )
 
 // argument is what a script is given.

@@ -131,8 +131,11 @@ func (t *tab) search(ctx context.Context, site *sites.Site, q lookQuery) (look, 
 		if l.Items == 0 {
 			patience = emptyTime
 		}
-		if time.Since(since) > patience || time.Now().After(deadline) {
+		if top, late := time.Since(since) > patience, time.Now().After(deadline); top || late {
 			_, err := t.scroll(site, "end")
+			if err == nil && !top {
+				err = errUnsearched
+			}
 			return l, err
 		}
 		if err := sleep(ctx, pace/2); err != nil {

@@ -350,7 +350,10 @@ func sameEnd(a, b look) bool {
 }
 
 // marker is what a prompt carries so that its message is found again.
-func marker(effect string) string { return "[steward " + effect + "]" }
+func marker(effect string) string { return markerPrefix + effect + "]" }
+
+// markerPrefix begins the marker of every effect.
+const markerPrefix = "[steward "
 
 // beatEvery is the interval of a send's heartbeats.
 func beatEvery(ctx context.Context) time.Duration {

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -48,6 +49,8 @@ func (l *limiter) problem(path, format string, args ...any) {
 	l.problems = append(l.problems, Problem{Path: strings.TrimPrefix(path, "."), Message: fmt.Sprintf(format, args...)})
 }
 
+var rawMessage = reflect.TypeFor[json.RawMessage]()
+
 func (l *limiter) value(v reflect.Value, path string, tag reflect.StructTag) {
 	switch kind := v.Kind(); {
 	case kind == reflect.Pointer:
@@ -60,6 +63,7 @@ func (l *limiter) value(v reflect.Value, path string, tag reflect.StructTag) {
 				l.value(held, path+"."+f.name, v.Type().FieldByIndex(f.index).Tag)
 			}
 		}
+	case v.Type() == rawMessage: // its reader has its own limits
 	case kind == reflect.Slice:
 		l.list(v, path, tag)
 	case kind == reflect.String:

@@ -25,6 +25,9 @@ var forms = map[string]strict.Form{
 	"page":     pageAddress,
 }
 
+// Forms are the named shapes of strings; other inputs share them.
+func Forms() map[string]strict.Form { return forms }
+
 func shape(pattern, wrong string) strict.Form {
 	re := regexp.MustCompile(pattern)
 	return func(s string) string {

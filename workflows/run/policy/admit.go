@@ -28,6 +28,7 @@ func (d *draft) admit(s Start) verdict {
 	d.RelayScopeID = d.derive("rs_", d.TaskID, 0)
 	d.Adopting = s.Goal.Adopt != nil
 	if past := left(s.Lineage); past != nil {
+		d.askAgain(past)
 		if problems := d.judge(past); len(problems) > 0 {
 			return d.refuseStart(s, problems...)
 		}
@@ -47,6 +48,18 @@ func (d *draft) admit(s Start) verdict {
 func (d *draft) enroll() {
 	d.Effect = d.rendered(d.reserve(d.opening(), "", ""))
 	d.enter(Dispatching, StageDispatching)
+}
+
+// askAgain is for a history that was reset to before its admission: a conversation that may have been asked for its task is not
+// asked again, and keeps the scope that it named.
+func (d *draft) askAgain(past *State) {
+	if !d.Adopting || past.RunID != d.RunID {
+		return
+	}
+	d.Adopting = past.Adopting && past.Effect.Kind == KindAdopt && past.Effect.State == EffectReserved
+	g := *d.Goal
+	g.Scope = past.Scope
+	d.Goal, d.Scope = &g, past.Scope
 }
 
 // opening is the kind of the prompt that begins the work.
@@ -90,7 +103,7 @@ func left(l *Lineage) *State {
 func (d *draft) judge(past *State) (problems []string) {
 	replan, same := d.Goal.Replan != nil, past.Scope == d.Scope
 	problems = barred(past, d.Scope, replan)
-	if d.Adopting {
+	if d.Adopting && past.RunID != d.RunID {
 		problems = append(problems, CodeLineageAdopted+": the conversation was enrolled before; start it without adopt")
 	}
 	if replan || !same {

@@ -85,6 +85,21 @@ func TestAConversationIsAdoptedOnce(t *testing.T) {
 	later(t, past).is(policy.Dispatching, policy.OweSend)
 	require.Equal(t, policy.KindEnrollment, later(t, past).s.Effect.Kind)
 
+	again := func(past policy.State) *walk {
+		w := zero(t)
+		w.take(policy.OccurrenceRequested{Start: startOf(past.RunID, &past, adopt)})
+		return w
+	}
+	named := start(t, adopt).applied()
+	named.take(named.names(receipt.Continue, "goal:orders-green"))
+	n = again(named.s)
+	require.Equal(t, []any{policy.KindEnrollment, "goal:orders-green", "goal:orders-green", false},
+		[]any{n.s.Effect.Kind, n.s.Scope, n.s.Goal.Scope, n.s.Adopting}, "a reset to before the admission")
+	n = again(start(t, adopt).applied().s)
+	require.Equal(t, policy.KindEnrollment, n.s.Effect.Kind, "it was asked, and is not asked again")
+	n = again(start(t, adopt).s)
+	require.Equal(t, policy.KindAdopt, n.s.Effect.Kind, "it was never asked")
+
 	w := start(t, adopt)
 	w.begin()
 	w.take(policy.ProviderDispatchOutcomeUnknown{Attempted: w.tried(), Code: "commit_not_seen"})

@@ -3,6 +3,7 @@
 package reference
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -53,6 +54,8 @@ func typeName(t reflect.Type) string {
 		return typeName(t.Elem())
 	case t.Kind() == reflect.Int64 && t.Name() == "Duration":
 		return "duration"
+	case t == reflect.TypeFor[json.RawMessage]():
+		return "object"
 	case t.Kind() == reflect.Slice:
 		return "list of " + typeName(t.Elem()) + "s"
 	case t.Kind() == reflect.Struct:
