@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"steward/workflows"
+	"steward/workflows/discover"
 	"steward/workflows/machine"
 	"steward/workflows/release"
 	"steward/workflows/run"
@@ -70,7 +71,8 @@ func newReplayCommand(app *app) *cobra.Command {
 // replayOpen replays every open run. A run that ended meanwhile counts as it ended.
 func (r runs) replayOpen(ctx context.Context) ([]replayed, error) {
 	results := []replayed{}
-	query := fmt.Sprintf("WorkflowType IN ('%s', '%s') AND ExecutionStatus = 'Running'", workflows.TypeWorkflowRun, workflows.TypeReleaseSession)
+	query := fmt.Sprintf("WorkflowType IN ('%s', '%s', '%s') AND ExecutionStatus = 'Running'",
+		workflows.TypeWorkflowRun, workflows.TypeReleaseSession, workflows.TypeDiscoveryScan)
 	var token []byte
 	for {
 		page, err := r.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 200, NextPageToken: token})
@@ -103,6 +105,7 @@ func replay(execution workflow.Execution, history *historypb.History) error {
 	}
 	replayer.RegisterWorkflowWithOptions(run.Workflow(run.Options{}), workflow.RegisterOptions{Name: workflows.TypeWorkflowRun})
 	replayer.RegisterWorkflowWithOptions(release.Workflow(release.Options{}), workflow.RegisterOptions{Name: workflows.TypeReleaseSession})
+	replayer.RegisterWorkflowWithOptions(discover.Workflow, workflow.RegisterOptions{Name: workflows.TypeDiscoveryScan})
 	return replayer.ReplayWorkflowHistoryWithOptions(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: execution})
 }
