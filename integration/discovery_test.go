@@ -2,6 +2,8 @@ package integration
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -95,6 +97,14 @@ func TestDiscoveryEnrollsEachChosenConversationOnce(t *testing.T) {
 		second: scan.Enrolled, first: scan.Postponed, excluded: scan.Excluded, undated: scan.Undated, own: scan.Known,
 	}, standings(result))
 	require.Equal(t, "Two", scan.Find(result.Inventory, second).Title)
+
+	if os.Getenv("STEWARD_RECORD_HISTORIES") != "" {
+		dir := filepath.Join("..", "workflows", "discover", "testdata", "histories", "v1")
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		data, err := s.history(scan.WorkflowID("chatlab", project), "")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "enrolled_and_postponed.json"), data, 0o600))
+	}
 
 	terminate(p.cmd)
 	p.start(t)
