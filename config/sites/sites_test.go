@@ -29,6 +29,23 @@ func dirOf(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+func TestAnIDMayTellWhenItsConversationWasCreated(t *testing.T) {
+	registry, err := Load("")
+	require.NoError(t, err)
+	site, err := registry.Site("chatgpt")
+	require.NoError(t, err)
+	now := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+	for id, want := range map[string]time.Time{
+		"678a8e75-fe18-8003-a491-6a0f652c8148": time.Date(2025, 1, 17, 17, 8, 5, 0, time.UTC),
+		"f283136e-f417-46d4-9cde-34f4360af94b": {}, // of version 4: random
+		"f283136e-f417-86d4-9cde-34f4360af94b": {}, // in the future
+		"01234567-f417-86d4-9cde-34f4360af94b": {}, // before there were any
+		"orders":                               {},
+	} {
+		require.Equal(t, want, site.CreatedAt(id, now), id)
+	}
+}
+
 func TestEmbeddedProfilesAreValid(t *testing.T) {
 	site := chatgpt(t)
 	require.Len(t, site.Digest(), 64)
