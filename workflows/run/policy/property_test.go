@@ -20,6 +20,7 @@ var contracts = [][]option{
 	{gitProgress, repeats(2)},
 	{byApproval, epochs(1)},
 	{approval, noMessages, recoveries(0)},
+	{adopt}, {created},
 	{violations(1), epochs(0), func(g *goal.Goal, _ *goal.SiteFacts) { g.UserBlocker.Allowed = []string{"other"} }},
 }
 
@@ -30,6 +31,9 @@ var beginnings = []func(w *walk){
 	func(w *walk) { w.begin(); w.take(stopEvent(w)) }, func(w *walk) { w.claimed(); w.take(interruptEvent(w)) },
 	func(w *walk) { w.claimed(); early(w, receipt.Continue) },
 }
+
+// known is a conversation that was asked for its task before.
+func known(g *goal.Goal, _ *goal.SiteFacts) { g.Adopt = nil }
 
 // Whatever happens, in whatever order, late or twice: every decision keeps the invariants of invariant_test.go.
 func TestAnyOrderOfEvents(t *testing.T) {
@@ -46,7 +50,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			}
 			if x.s.Terminal() {
 				past := x.s
-				x.walk = later(rt, past, append(options, scope(fmt.Sprint("goal:", i)), replan)...)
+				x.walk = later(rt, past, append(options, scope(fmt.Sprint("goal:", i)), replan, known)...)
 				x.past = nil
 				require.Equal(rt, past.TaskID, x.s.TaskID)
 				require.GreaterOrEqual(rt, x.s.Budgets.Rounds, past.Budgets.Rounds)

@@ -99,6 +99,7 @@ func (d *draft) observed(e EffectObserved) verdict {
 	}
 	if d.unbound() {
 		if e.ConversationURL != "" {
+			d.Turn.Look++
 			return d.conversationBound(ConversationBound{EffectID: e.EffectID, ConversationID: e.ConversationID, ConversationURL: e.ConversationURL})
 		}
 		if e.Turn == TurnSettled || e.Turn == TurnFailed || e.Turn == TurnMoved {

@@ -83,6 +83,8 @@ func (x *world) begins(o kernel.Obligation) bool {
 		e.EffectID, e.Generation = x.s.ProbeID(), 1
 	case policy.OweInterrupt:
 		e.EffectID, e.Generation = x.s.InterruptID(), 1
+	case policy.OweSucceed:
+		e.EffectID, e.Generation = x.s.Succession.ID, 1
 	}
 	require.Equal(x, kernel.Accept, x.happen(e).Verdict, "an effect that is owed may not begin: %+v", o)
 	return x.owes().Key == o.Key
@@ -94,7 +96,17 @@ func (x *world) outcome(kind string) policy.Event {
 		return x.sent()
 	case policy.OweInterrupt:
 		return policy.InterruptObserved{EffectID: x.s.Effect.ID, Outcome: pick(x, "press", policy.InterruptStopped, policy.InterruptUnproven)}
+	case policy.OweSucceed:
+		e := policy.SuccessorBound{Succession: x.s.Succession.ID, Successor: "run:chatgpt:other"}
+		e.Owned = x.chance(20, "owned")
+		if x.chance(20, "refused") {
+			e.Refused = "no conversation can have that address"
+		}
+		return e
 	case policy.OweObserve:
+		if x.s.Site.ConversationID == "" && x.chance(50, "address") {
+			return x.addressed(x.turn(nil))
+		}
 		return x.observation()
 	case policy.OweRelease:
 		if x.chance(20, "open") {
@@ -102,7 +114,11 @@ func (x *world) outcome(kind string) policy.Event {
 		}
 		return release(x.walk)
 	case policy.OweReconcile:
-		return x.look(x.chance(25, "marker"), x.chance(70, "readable"))
+		e := x.look(x.chance(25, "marker"), x.chance(70, "readable"))
+		if x.s.Site.ConversationID == "" && x.chance(50, "address") {
+			e.ConversationID, e.ConversationURL = otherSite().ConversationID, otherURL
+		}
+		return e
 	case policy.OweValidate:
 		outcomes := []string{policy.CheckPass, policy.CheckPass, policy.CheckFail, policy.CheckCannotTell}
 		if x.bad("checks") {
@@ -136,6 +152,9 @@ func (x *world) sent() policy.Event {
 	}
 	switch pick(x, "attempt", "ok", "ok", "ok", "ok", "failed", "deferred", "deferred", "unknown", "lost", "user") {
 	case "ok":
+		if x.s.Site.ConversationID == "" && x.chance(50, "address") {
+			return x.succeededAt(otherURL)
+		}
 		return x.succeeded()
 	case "failed":
 		return x.failed(pick(x, "code", "composer_mismatch", "hung", "cancelled", policy.FailureUnreachable, policy.FailureDrift, policy.FailureConversationMissing))
@@ -187,6 +206,9 @@ func (x *world) statement() *receipt.Receipt {
 	}
 	r.Digest = fmt.Sprintf("%064d", x.n)
 	x.n++
+	if x.s.Adopting {
+		r.Scope = pick(x, "scope", x.s.Scope, "goal:orders-green", "goal:billing")
+	}
 	if u := r.UserAction; u != nil {
 		u.Kind = pick(x, "kind", "decision", "other", "test_failure")
 	}
