@@ -2,15 +2,18 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"steward/activities/recovery/durable"
 	"steward/activities/recovery/home"
 )
 
@@ -79,6 +82,8 @@ func TestSelfHosting(t *testing.T) {
 		terminate(recovering)
 		h.goesOnUnderUp(t)
 		lap("steward up runs server and recovery, and the same worker goes on")
+		h.upgradedUnderTheWorker(t)
+		lap("another build of steward up took over, and the same worker goes on")
 	}
 }
 
@@ -111,4 +116,38 @@ func (h *selfHosted) brokenReleaseGoesBack(t *testing.T, running home.Incarnatio
 	require.Equal(t, running.Release, h.owner(t).Release)
 	require.NoError(t, h.lab.Release(conversation, "go"))
 	h.finished(t, open, conversation)
+}
+
+// upgradedUnderTheWorker lets another build of the command take server and recovery over while a run is open.
+func (h *selfHosted) upgradedUnderTheWorker(t *testing.T) {
+	t.Helper()
+	before := h.owner(t)
+	open, conversation := h.inTurn(t, "home")
+	build := filepath.Join(t.TempDir(), "steward")
+	require.NoError(t, durable.CopyFile(binary, build, 0o700))
+	f, err := os.OpenFile(build, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("another build")
+	require.NoError(t, errors.Join(err, f.Close()))
+
+	old := h.installation.cmd
+	next := h.process(t, "up")
+	require.NotNil(t, next.Process)
+	require.Error(t, next.Wait(), "the same build does not take over")
+	h.installation.cmd = nil
+	upgrade := h.run(t, "up")
+	upgrade.Path = build
+	upgrade.Stdout, upgrade.Stderr = os.Stderr, os.Stderr
+	require.NoError(t, upgrade.Start())
+	t.Cleanup(func() { terminate(upgrade) })
+	require.NoError(t, old.Wait(), "the old one ends")
+	require.Eventually(t, func() bool {
+		var record struct{ Current, Previous string }
+		return durable.ReadJSON(filepath.Join(h.data(), "platform/platform.json"), &record) == nil && record.Previous != ""
+	}, 2*time.Minute, 100*time.Millisecond, "the new build does not take over")
+	h.stack.client = h.installation.client(t)
+	require.NoFileExists(t, filepath.Join(h.data(), "admission.json"))
+	require.NoError(t, h.lab.Release(conversation, "go"))
+	h.finished(t, h.stack.client.GetWorkflow(context.Background(), open.GetID(), ""), conversation)
+	require.Equal(t, before, h.owner(t))
 }
