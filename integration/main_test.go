@@ -112,7 +112,7 @@ func browserWorker(data []byte) error {
 		return err
 	}
 	b, err := browser.Open(ctx, browser.Options{
-		Name: spec.Name, Sites: registry, ProfileDir: spec.ProfileDir, NoSandbox: true, Arm: browser.NewArmer(c),
+		Name: spec.Name, Sites: registry, ProfileDir: spec.ProfileDir, NoSandbox: true, Arm: browser.NewArmer(c), Runs: browser.NewRuns(c),
 		Worker: activities.Worker{Release: "test"}, Hook: spec.hook, Log: log,
 	})
 	if err != nil {

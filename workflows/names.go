@@ -116,6 +116,9 @@ var (
 	AttributeRelease      = temporal.NewSearchAttributeKeyKeyword("StewardRelease")
 )
 
+// StatusWaitingForUser is the value of AttributeStatus of a run that does nothing before a person answers it.
+const StatusWaitingForUser = "waiting_for_user"
+
 // MemoAttention is the memo key {class, since, ask, command}, set while a person is needed.
 const MemoAttention = "steward_attention"
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,12 +39,16 @@ type Options struct {
 	Screenshots bool
 	SnapshotDir string
 	Arm         Armer
-	Worker      activities.Worker
+	// Runs, where it is given, tells which tabs no run needs any more.
+	Runs   Runs
+	Worker activities.Worker
 	// Fence says why this worker may not send any more; nil when it may.
 	Fence func() error
 	// Hook is called at the named points of a send (before_arm, armed, clicked, committed); for fault tests.
 	Hook func(point string)
 	Log  *slog.Logger
+	// idle is how long nobody has used a tab before Runs is asked about it; default 5 s.
+	idle time.Duration
 }
 
 // Browser is one login. Its methods are the activities; they are safe for concurrent use.
@@ -58,6 +63,8 @@ type Browser struct {
 	tabs   *tabs
 	// reads counts the read-only activities that run.
 	reads atomic.Int64
+	// stop ends what runs in the background.
+	stop func()
 }
 
 const defaultMaxTabs = 12
@@ -70,6 +77,9 @@ func Open(ctx context.Context, opts Options) (*Browser, error) {
 	}
 	if opts.MaxTabs <= 0 {
 		opts.MaxTabs = defaultMaxTabs
+	}
+	if opts.idle <= 0 {
+		opts.idle = defaultIdle
 	}
 	if opts.Hook == nil {
 		opts.Hook = func(string) {}
@@ -97,6 +107,12 @@ func Open(ctx context.Context, opts Options) (*Browser, error) {
 	if err := b.read(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("browser %s: %w", opts.Name, err), lock.Close())
 	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	if opts.Runs != nil {
+		running.Go(func() { b.retire(background) })
+	}
+	b.stop = func() { cancel(); running.Wait() }
 	return b, nil
 }
 
@@ -124,12 +140,21 @@ func (b *Browser) read(ctx context.Context) error {
 	return err
 }
 
+// site is the current profile of a name: a file that was corrected takes effect without a restart.
+func (b *Browser) site(name string) (*sites.Site, error) {
+	if news, err := b.opts.Sites.Refresh(); news {
+		b.log.Info("site profiles were read again", "error", err)
+	}
+	return b.opts.Sites.Site(name)
+}
+
 // Close ends the browser, if this worker started it, and gives the profile directory back. When that takes longer than ctx
 // allows, the directory stays locked until the process ends.
 func (b *Browser) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		b.stop()
 		b.engine.close()
 	}()
 	select {

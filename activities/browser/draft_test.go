@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ func (l *lab) draftOf(t *testing.T, c activities.Conversation) string {
 	return a.look.Draft
 }
 
-func TestPublic_A26_B08_B21_AForeignDraftIsNeverTouched(t *testing.T) {
+func TestPublic_B08_B21_AForeignDraftIsNeverTouched(t *testing.T) {
 	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `{page: {draft: "a fragment of forty characters, or so it is"}, otherwise: [{text: ok}]}`)
@@ -96,34 +95,6 @@ func TestResidueOfAnArmedOrClearedEffectIsForeign(t *testing.T) {
 			require.Equal(t, old.Prompt, l.draftOf(t, c))
 		})
 	}
-}
-
-// browsers bounds how many tests have a browser of their own at the same time.
-var browsers = make(chan struct{}, 3)
-
-// hooked is a browser of its own with a hook.
-func hooked(t *testing.T, edit func(*Options)) *lab {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a browser")
-	}
-	browsers <- struct{}{}
-	t.Cleanup(func() { <-browsers })
-	dir := tempDir(t)
-	site, err := chatlab.Start(chatlab.Options{Dir: dir})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = site.Close() })
-	b, err := openBrowser(dir, site, "own", edit)
-	require.NoError(t, err)
-	t.Cleanup(func() { closeBrowser(t, b) })
-	return &lab{Server: site, browser: b, dir: dir}
-}
-
-func closeBrowser(t *testing.T, b *Browser) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	require.NoError(t, b.Close(ctx))
 }
 
 func TestPublic_B21_TextThatChangesAtTheLastMomentIsNotSent(t *testing.T) {

@@ -17,11 +17,15 @@ func writeJSON(path string, value any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	return writePrivate(path, append(data, '\n'))
+}
+
+func writePrivate(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)

@@ -40,7 +40,7 @@ func TestAPressThatComesLateIsStoppedInThePage(t *testing.T) {
 	for _, held := range []string{"driver", "browser", "page"} {
 		t.Run("held up in the "+held, func(t *testing.T) {
 			t.Parallel()
-			l := hooked(t, func(*Options) {})
+			l := alone(t, func(*Options) {})
 			c := l.conversation(t, `otherwise: [{text: ok}]`)
 			tab, g := l.loaded(t, c, "words")
 			deadline := time.Now().Add(1500 * time.Millisecond)

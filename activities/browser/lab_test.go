@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -112,6 +113,56 @@ func useLab(t *testing.T) *lab {
 	require.NoError(t, err)
 	used.Store(l)
 	return l
+}
+
+// hooked is a login of its own, with options of its own and a site of its own. Its tabs are in the browser that all share.
+func hooked(t *testing.T, edit func(*Options)) *lab {
+	t.Helper()
+	common := useLab(t)
+	l := newLab(t, edit)
+	l.browser.engine = common.browser.engine
+	t.Cleanup(func() {
+		l.browser.stop()
+		for _, tb := range l.browser.tabs.open {
+			l.browser.tabs.close(tb)
+		}
+		require.NoError(t, errors.Join(l.browser.ledger.close(), l.browser.lock.Close()))
+	})
+	return l
+}
+
+// browsers bounds how many tests have a browser of their own at the same time.
+var browsers = make(chan struct{}, 2)
+
+// alone is hooked with a browser process of its own, for tests that hurt it.
+func alone(t *testing.T, edit func(*Options)) *lab {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a browser")
+	}
+	browsers <- struct{}{}
+	t.Cleanup(func() { <-browsers })
+	l := newLab(t, edit)
+	t.Cleanup(func() { closeBrowser(t, l.browser) })
+	return l
+}
+
+func newLab(t *testing.T, edit func(*Options)) *lab {
+	t.Helper()
+	dir := tempDir(t)
+	site, err := chatlab.Start(chatlab.Options{Dir: dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = site.Close() })
+	b, err := openBrowser(dir, site, "own", edit)
+	require.NoError(t, err)
+	return &lab{Server: site, browser: b, dir: dir}
+}
+
+func closeBrowser(t *testing.T, b *Browser) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, b.Close(ctx))
 }
 
 // armer is an Armer in memory.

@@ -78,7 +78,10 @@ func (o *observing) follow(ctx context.Context) (activities.ObserveResult, error
 		if err != nil {
 			return activities.ObserveResult{}, err
 		}
+		began := time.Now()
 		result, wait, err := o.visit(ctx)
+		o.b.log.Debug("look", "effect", o.in.EffectID, "took", time.Since(began), "error", err)
+		o.b.pool.troubled(o.place.key, err != nil && ctx.Err() == nil)
 		lease.release()
 		switch {
 		case err == nil && result != nil:
@@ -101,6 +104,9 @@ func (o *observing) follow(ctx context.Context) (activities.ObserveResult, error
 // visit makes one look, and more of them as long as the turn is about to settle. It returns a result, or the time until
 // the next visit.
 func (o *observing) visit(ctx context.Context) (*activities.ObserveResult, time.Duration, error) {
+	if p, err := o.b.place(o.in.Conversation); err == nil && p.site != o.place.site {
+		o.place, o.watch = p, watch{site: p.site} // the profile was corrected meanwhile
+	}
 	t, err := o.b.tabs.ensure(ctx, o.place)
 	if err != nil {
 		return nil, 0, err
@@ -222,8 +228,8 @@ func (o *observing) judge(ctx context.Context, t *tab, s stage, quiet time.Durat
 		state, text := o.last.state(o.place.site, sites.Failed)
 		return o.read(t, activities.TurnFailed, state.Class, text, false)
 	case stageDrift:
-		o.b.snapshot(t, o.in.EffectID)
-		return o.read(t, activities.TurnDrift, "finish_signs", "the turn is quiet but shows no sign of its end that the profile knows", false)
+		return o.read(t, activities.TurnDrift, "finish_signs", pictured(
+			"the turn is quiet but shows no sign of its end that the profile knows", o.b.snapshot(t, o.in.EffectID)), false)
 	case stageMoved:
 		return o.moved(), nil
 	case stageGone:

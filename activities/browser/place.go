@@ -27,7 +27,7 @@ var errPlace = errors.New("conversation")
 
 // place resolves a conversation with this worker's site profiles. Only the site's origins pass.
 func (b *Browser) place(c activities.Conversation) (place, error) {
-	site, err := b.opts.Sites.Site(c.Site)
+	site, err := b.site(c.Site)
 	if err != nil {
 		return place{}, fmt.Errorf("%w: %w", errPlace, err)
 	}

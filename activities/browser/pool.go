@@ -7,24 +7,29 @@ import (
 	"time"
 )
 
-// pool grants leases: the permission to use one conversation's tab for one look or one send. A waiting send goes first;
-// among sends the one that was tried least recently; after a send at least one waiting look. While a send types and
-// clicks no look begins. (Timely consumption.)
+// pool grants leases: the permission to use one conversation's tab for one look or one send. A waiting send goes first, and
+// a place is kept free for it; among sends the one that was tried least recently; after a send at least one waiting look.
+// Looks go in the order in which they came. While a send types and clicks no look begins. (Timely consumption.)
 type pool struct {
 	mu       sync.Mutex
 	capacity int
-	active   map[string]bool // by conversation: one lease each
-	floor    *lease          // the send that no look may disturb
-	owed     bool            // a look goes before the next send
+	active   map[string]*lease // by conversation: one lease each
+	floor    *lease            // the send that no look may disturb
+	free     chan struct{}     // closed when the floor becomes free
+	owed     bool              // a look goes before the next send
 	waiting  []*lease
 	tried    map[string]time.Time // when a send of a conversation was last granted
+	failed   map[string]bool      // conversations whose last look failed
 }
 
 // maxLeases bounds how many pages work at the same time, whatever the number of tabs.
 const maxLeases = 6
 
 func newPool(tabs int) *pool {
-	return &pool{capacity: min(tabs, maxLeases), active: map[string]bool{}, tried: map[string]time.Time{}}
+	return &pool{
+		capacity: min(tabs, maxLeases), active: map[string]*lease{}, tried: map[string]time.Time{}, failed: map[string]bool{},
+		free: make(chan struct{}),
+	}
 }
 
 // lease is one grant.
@@ -36,7 +41,7 @@ type lease struct {
 	done    bool
 }
 
-// lease waits for the permission to use the tab of a conversation.
+// lease waits for the permission to use the tab of a conversation. A send has the floor from then on.
 func (p *pool) lease(ctx context.Context, key string, send bool) (*lease, error) {
 	l := &lease{pool: p, key: key, send: send, granted: make(chan struct{})}
 	p.mu.Lock()
@@ -64,9 +69,37 @@ func (l *lease) yield() {
 	p := l.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leave(l)
+	p.grant()
+}
+
+// leave frees the floor, if it is this lease's. The caller holds p.mu.
+func (p *pool) leave(l *lease) {
 	if p.floor == l {
 		p.floor = nil
-		p.grant()
+		close(p.free)
+		p.free = make(chan struct{})
+	}
+}
+
+// claim takes the floor again after a yield.
+func (l *lease) claim(ctx context.Context) error {
+	p := l.pool
+	for {
+		p.mu.Lock()
+		if p.floor == nil {
+			p.floor = l
+		}
+		mine, free := p.floor == l, p.free
+		p.mu.Unlock()
+		if mine {
+			return nil
+		}
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -85,10 +118,19 @@ func (l *lease) release() {
 		delete(p.active, l.key)
 		p.owed = p.owed || l.send
 	}
-	if p.floor == l {
-		p.floor = nil
-	}
+	p.leave(l)
 	p.grant()
+}
+
+// troubled notes whether the looks of a conversation fail: such ones never take more than a part of the places.
+func (p *pool) troubled(key string, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if failed {
+		p.failed[key] = true
+	} else {
+		delete(p.failed, key)
+	}
 }
 
 // grant hands out what can be handed out. The caller holds p.mu.
@@ -100,7 +142,7 @@ func (p *pool) grant() {
 		}
 		l := p.waiting[i]
 		p.waiting = slices.Delete(p.waiting, i, i+1)
-		p.active[l.key] = true
+		p.active[l.key] = l
 		if l.send {
 			p.floor = l
 			p.tried[l.key] = time.Now()
@@ -114,11 +156,14 @@ func (p *pool) grant() {
 // next is the index of the lease to grant next; -1 when none can be.
 func (p *pool) next() int {
 	look, send := -1, -1
+	looks, failing := p.looking()
 	for i, l := range p.waiting {
 		switch {
-		case p.active[l.key]:
+		case p.active[l.key] != nil:
 		case !l.send:
-			if look < 0 {
+			// One place is a send's; a third of the others at most is for conversations that fail.
+			full := looks >= max(p.capacity-1, 1) || p.failed[l.key] && failing >= max(p.capacity/3, 1)
+			if look < 0 && !full {
 				look = i
 			}
 		case send < 0 || p.tried[l.key].Before(p.tried[p.waiting[send].key]):
@@ -131,9 +176,22 @@ func (p *pool) next() int {
 	return send
 }
 
+// looking counts the looks that hold a lease, and those among them whose conversations fail.
+func (p *pool) looking() (looks, failing int) {
+	for key, l := range p.active {
+		if !l.send {
+			looks++
+			if p.failed[key] {
+				failing++
+			}
+		}
+	}
+	return looks, failing
+}
+
 // leased tells whether somebody uses the tab of a conversation.
 func (p *pool) leased(key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.active[key]
+	return p.active[key] != nil
 }

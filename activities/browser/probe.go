@@ -49,7 +49,7 @@ func (b *Browser) probe(ctx context.Context, in activities.ProbeInput, r *activi
 	if err := authorized(ctx, in.RunID); err != nil {
 		return err
 	}
-	site, err := b.opts.Sites.Site(in.Conversation.Site)
+	site, err := b.site(in.Conversation.Site)
 	if err != nil {
 		return err
 	}

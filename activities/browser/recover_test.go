@@ -43,7 +43,7 @@ func TestLosingATabOrABrowserChangesNoTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := hooked(t, func(*Options) {})
+			l := alone(t, func(*Options) {})
 			c := l.conversation(t, `otherwise: [{text: begun}, {gate: go}, {text: '`+valid+`'}]`)
 			fx := effect()
 			require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)

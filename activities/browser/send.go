@@ -27,6 +27,9 @@ const (
 	kindProbe     = "probe"
 )
 
+// openPatience is how long the page of a send may open before looks go on meanwhile.
+const openPatience = 3 * time.Second
+
 // sending is one attempt of one effect.
 type sending struct {
 	b      *Browser
@@ -76,10 +79,10 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 	case errors.As(err, &v):
 		s.merge(v.result)
 	case err != nil:
-		s.merge(s.unproven(ctx, err))
+		s.merge(unproven(ctx, err))
 	}
 	if r := s.result; r.Outcome == activities.SendDoubtful || r.Outcome == activities.SendDrift || r.Outcome == activities.SendReturned {
-		b.snapshot(s.tab, in.EffectID)
+		s.result.Detail = pictured(s.result.Detail, b.snapshot(s.tab, in.EffectID))
 	}
 	s.result.Worker = b.opts.Worker
 	s.result.Detail = cut(s.result.Detail)
@@ -99,13 +102,16 @@ func (s *sending) merge(r activities.SendResult) {
 	}
 }
 
-// unproven is the evidence of an attempt that ended with an error. Everything after the press has its own verdict, so that
-// an error here happened before it.
-func (s *sending) unproven(ctx context.Context, err error) activities.SendResult {
+// unproven is the evidence of an attempt that ended with an error. From the send ledger on everything has its own verdict,
+// so that an error here happened before it: asked to stop, the attempt was not made and its generation is not used up.
+func unproven(ctx context.Context, err error) activities.SendResult {
 	r := activities.SendResult{Outcome: activities.SendReturned, Code: "failed", Detail: err.Error()}
 	switch {
 	case ctx.Err() != nil:
-		r.Code, r.Detail = "cancelled", "the attempt was asked to stop before it armed"
+		return activities.SendResult{
+			Outcome: activities.SendDeferred, Class: activities.DeferCancelled, Code: "cancelled",
+			Detail: "the attempt was asked to stop before it was noted in the send ledger",
+		}
 	case errors.Is(err, errPageGone):
 		r.Code = "page_gone"
 	case errors.Is(err, errHung):
@@ -127,24 +133,24 @@ func (s *sending) run(ctx context.Context) error {
 		return s.unwanted(err)
 	}
 	defer s.pulse.stop()
-	if s.lease, err = s.b.pool.lease(ctx, s.place.key, true); err != nil {
-		return err
-	}
-	defer s.lease.release()
 	defer func() { s.gate.dispose() }()
-	if err := s.prepare(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
-			return s.unwanted(cause)
-		}
-		return err
+	err = s.prepare(ctx)
+	if s.lease != nil {
+		defer s.lease.release()
 	}
-	return s.strike(ctx)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		return s.strike(ctx)
+	case cause != nil && errors.Is(err, context.Canceled):
+		return s.unwanted(cause)
+	}
+	return err
 }
 
 // unwanted is the verdict of an attempt whose heartbeat the server refused or did not answer.
 func (s *sending) unwanted(err error) error {
 	if errors.Is(err, ErrRefused) || errors.Is(err, context.Canceled) {
-		return returned("cancelled", err.Error())
+		return deferred(activities.DeferCancelled, "cancelled", err.Error(), time.Time{})
 	}
 	return deferred(activities.DeferWorkerUnavailable, "heartbeat_unanswered", err.Error(), time.Time{})
 }
@@ -178,15 +184,15 @@ func (s *sending) admit() error {
 // the send control.
 func (s *sending) prepare(ctx context.Context) error {
 	s.pulse.at("open")
-	q := lookQuery{Marker: s.marker, Texts: true}
-	a, err := s.b.arrive(ctx, s.place, q)
-	if err == nil && a.look.Marker != nil && !a.look.taken(s.place.site, a.tab.fresh) {
-		if a.look.Draft != "" {
-			return deferred(activities.DeferForeignDraft, "foreign_draft", "the page cannot be loaded again over a text in its composer", time.Time{})
-		}
-		if err = s.b.reopen(ctx, s.place, a.tab); err == nil {
-			a, err = s.b.arrive(ctx, s.place, q)
-		}
+	var err error
+	if s.lease, err = s.b.pool.lease(ctx, s.place.key, true); err != nil {
+		return err
+	}
+	// A page that opens slowly holds up no look of another conversation.
+	slow := time.AfterFunc(openPatience, s.lease.yield)
+	a, err := s.open(ctx)
+	if err == nil && !slow.Stop() {
+		err = s.lease.claim(ctx)
 	}
 	if err != nil {
 		return s.unopened(err)
@@ -209,6 +215,22 @@ func (s *sending) prepare(ctx context.Context) error {
 		return s.clearAfter(err)
 	}
 	return s.recheck(ctx)
+}
+
+// open goes to the conversation. A marker that only its open page shows is believed after loading it again.
+func (s *sending) open(ctx context.Context) (arrival, error) {
+	q := lookQuery{Marker: s.marker, Texts: true}
+	a, err := s.b.arrive(ctx, s.place, q)
+	if err != nil || a.look.Marker == nil || a.look.taken(s.place.site, a.tab.fresh) {
+		return a, err
+	}
+	if a.look.Draft != "" {
+		return a, deferred(activities.DeferForeignDraft, "foreign_draft", "the page cannot be loaded again over a text in its composer", time.Time{})
+	}
+	if err := s.b.reopen(ctx, s.place, a.tab); err != nil {
+		return a, err
+	}
+	return s.b.arrive(ctx, s.place, q)
 }
 
 // unopened judges why there is no page of the conversation.
@@ -320,8 +342,11 @@ func (s *sending) recheck(ctx context.Context) error {
 	a := s.b.judge(s.place, s.tab, l)
 	err = s.b.obstacle(s.place.site, a)
 	fence, unsure := s.b.opts.Fence(), s.pulse.unsure()
+	site, unknown := s.b.site(s.place.site.Name)
 	switch {
 	case err != nil:
+	case unknown != nil || site.Digest() != s.place.site.Digest():
+		err = deferred(activities.DeferPageNotReady, "profile_changed", "the site's profile changed while the prompt was typed", time.Time{})
 	case !a.ready:
 		err = deferred(activities.DeferPageNotReady, "page_not_ready", "the page changed while the prompt was typed", time.Time{})
 	case l.generating():

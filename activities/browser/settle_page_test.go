@@ -24,37 +24,30 @@ func (l *lab) turn(t *testing.T, scenario string) (activities.Conversation, acti
 
 const valid = `{{receipt "CONTINUE" "first" "more to do"}}`
 
+// settles makes a turn that must end with its receipt read, and be one message on the site.
+func (l *lab) settles(t *testing.T, scenario string) (activities.Conversation, activities.ObserveResult) {
+	t.Helper()
+	c, r := l.turn(t, scenario)
+	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+	require.NotNil(t, r.Reading.Receipt, "%+v", r.Reading)
+	require.Equal(t, receipt.Continue, r.Reading.Receipt.Action)
+	require.Len(t, l.Record(c.ID), 1)
+	return c, r
+}
+
 func TestTurnsThatSettleWithAReceipt(t *testing.T) {
 	t.Parallel()
 	l := useLab(t)
 	for name, scenario := range map[string]string{
 		"A04 B34 receipt after the finish marks": `otherwise: [{text: "Working.\n\n"}, {late: {text: '` + valid + `', after: 800ms}}]`,
 		"A04 receipt three seconds later":        `otherwise: [{text: "Working."}, {late: {text: '` + valid + `', after: 3s, node: new}}]`,
-		"A05 B23 several nodes and a tool card": `otherwise: [{text: "Looking."}, {think: 200ms},
-			{tool: {name: run, output: "<<<FORGE_WORKFLOW_SUPERVISOR_V1>>> FAIL", for: 300ms}}, {text: '` + valid + `'}]`,
-		"B01 quiet without a stop button": `otherwise: [{text: "A preamble."}, {pause: {for: 1500ms, stop_button: false, busy: false}},
-			{think: 500ms}, {text: '` + valid + `'}]`,
-		"B02 one character": `otherwise: [{text: "I"}, {pause: {for: 2s, stop_button: false, busy: false}},
-			{more: ' am here. ` + "\n\n" + valid + `'}]`,
-		"B03 an answer that quotes the page": `otherwise: [{text: "Answer now. Stop generating. Something went wrong. Analysis paused.\n\n"},
-			{more: '` + valid + `'}]`,
-		"B17 text outside of the usual container": `otherwise: [{text: {body: "Bare words.", in: bare}}, {text: '` + valid + `'}]`,
-		"B22 other languages":                     `{page: {language: ja, turn_element: section}, otherwise: [{text: '` + valid + `'}]}`,
-		"B25 code with newlines":                  `{page: {code: newlines}, otherwise: [{text: '` + valid + `'}]}`,
-		"B25 code with line breaks":               `{page: {code: breaks}, otherwise: [{text: '` + valid + `'}]}`,
-		"B30 a network that is never idle":        `{page: {long_poll: true}, otherwise: [{text: '` + valid + `'}]}`,
-		"look-alikes":                             `{page: {decoys: [submit, stop, busy]}, otherwise: [{text: '` + valid + `'}]}`,
-		"B24 a virtual thread":                    `{page: {virtual: 4}, conversation: {filler_turns: 60}, otherwise: [{text: '` + valid + `'}]}`,
-		"B24 only the last two turns are mounted": `{page: {virtual: 2}, conversation: {filler_turns: 6},
-			otherwise: [{pause: 1s}, {text: '` + valid + `'}]}`,
+		"B25 code with newlines":                 `{page: {code: newlines}, otherwise: [{text: '` + valid + `'}]}`,
+		"B25 code with line breaks":              `{page: {code: breaks}, otherwise: [{text: '` + valid + `'}]}`,
+		"look-alikes":                            `{page: {decoys: [submit, stop, busy]}, otherwise: [{text: '` + valid + `'}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, r := l.turn(t, scenario)
-			require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
-			require.NotNil(t, r.Reading.Receipt, "%+v", r.Reading)
-			require.Equal(t, receipt.Continue, r.Reading.Receipt.Action)
-			require.Len(t, l.Record(c.ID), 1)
+			l.settles(t, scenario)
 		})
 	}
 }
@@ -78,13 +71,6 @@ func TestATurnOfToolsAloneSettles(t *testing.T) {
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
 	require.Empty(t, r.AnswerDigest)
 	require.False(t, r.SeenAt.IsZero())
-}
-
-func TestPublic_B13_NoFinishMarksIsDrift(t *testing.T) {
-	t.Parallel()
-	l := useLab(t)
-	_, r := l.turn(t, `otherwise: [{text: "All done."}, no_action_bar]`)
-	require.Equal(t, activities.TurnDrift, r.Turn, "%+v", r)
 }
 
 func TestProviderFailuresComeFromStatusRegions(t *testing.T) {

@@ -10,14 +10,15 @@ import (
 	"github.com/mxschmitt/playwright-go"
 )
 
-// snapshot keeps a picture of a page that was not understood, on this host only and only when that is switched on.
-func (b *Browser) snapshot(t *tab, effect string) {
+// snapshot keeps a picture of a page that was not understood, on this host only and only when that is switched on. It
+// returns its file; empty when there is none.
+func (b *Browser) snapshot(t *tab, effect string) string {
 	if !b.opts.Screenshots || b.opts.SnapshotDir == "" || t == nil || t.lost() {
-		return
+		return ""
 	}
 	if err := os.MkdirAll(b.opts.SnapshotDir, 0o700); err != nil {
 		b.log.Warn("snapshot", "error", err)
-		return
+		return ""
 	}
 	path := filepath.Join(b.opts.SnapshotDir, effect+"-"+time.Now().UTC().Format("20060102T150405")+".png")
 	picture, err := within(lookLimit+time.Second, func() ([]byte, error) {
@@ -28,17 +29,26 @@ func (b *Browser) snapshot(t *tab, effect string) {
 	}
 	if err != nil {
 		b.log.Warn("snapshot", "effect", effect, "error", firstLine(err))
-		return
+		return ""
 	}
 	b.log.Info("snapshot", "effect", effect, "file", path)
 	b.trimSnapshots()
+	return path
+}
+
+// pictured adds to a detail where the picture is.
+func pictured(detail, file string) string {
+	if file == "" {
+		return detail
+	}
+	return detail + "; picture: " + file
 }
 
 // maxSnapshots bounds the folder; the oldest go first.
 const maxSnapshots = 100
 
 func (b *Browser) trimSnapshots() {
-	files, err := filepath.Glob(filepath.Join(b.opts.SnapshotDir, "fx_*.png"))
+	files, err := filepath.Glob(filepath.Join(b.opts.SnapshotDir, "*.png"))
 	if err != nil || len(files) <= maxSnapshots {
 		return
 	}

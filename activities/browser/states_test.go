@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"steward/activities"
-	"steward/integration/chatlab"
 )
 
 // history is a turn that stands in a conversation already.
@@ -23,13 +22,11 @@ func TestPageStatesBeforeASend(t *testing.T) {
 		until             bool
 	}{
 		{"login", `{state: {kind: login}}`, "login", activities.SendUserAction, false},
-		{"B35 login with a composer", `{state: {kind: login, composer: true}}`, "login", activities.SendUserAction, false},
 		{"login in German", `{language: de, state: {kind: login}}`, "login", activities.SendUserAction, false},
 		{"consent", `{state: {kind: consent}}`, "consent", activities.SendUserAction, false},
 		{"consent in Japanese", `{language: ja, state: {kind: consent}}`, "consent", activities.SendUserAction, false},
 		{"challenge", `{state: {kind: challenge}}`, "challenge", activities.SendUserAction, false},
-		{"B10 too many requests", `{state: {kind: rate_limit, where: dialog}}`, limited, activities.SendDeferred, true},
-		{"B10 too many requests in an alert", `{language: zh, state: {kind: rate_limit, where: alert}}`, limited, activities.SendDeferred, true},
+		{"too many requests in an alert", `{language: zh, state: {kind: rate_limit, where: alert}}`, limited, activities.SendDeferred, true},
 		{"usage limit with an end", `{state: {kind: usage_limit, for: 1h}}`, limited, activities.SendDeferred, true},
 		{"usage limit in Japanese", `{language: ja, state: {kind: usage_limit, for: 1h}}`, limited, activities.SendDeferred, true},
 		{"conversation limit", `{state: {kind: conversation_limit}}`, "conversation_limit", activities.SendUserAction, false},
@@ -127,25 +124,6 @@ func TestTheSameEffectIsNeverSentTwice(t *testing.T) {
 	require.True(t, r.AlreadyThere)
 	require.False(t, r.Armed)
 	require.Len(t, l.Record(c.ID), 1)
-}
-
-func TestANewConversationGetsItsDurableAddress(t *testing.T) {
-	t.Parallel()
-	l := hooked(t, func(*Options) {})
-	sc := chatlab.MustParse(`{page: {provisional: 700ms}, otherwise: [{text: '` + valid + `'}]}`)
-	require.NoError(t, l.SetNew("", sc))
-	c := activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "k"}
-	fx := effect()
-	r := l.send(t, sendInput(c, fx, "words"))
-	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
-	require.NotEmpty(t, r.ConversationID)
-	require.Len(t, l.Record(r.ConversationID), 1)
-	bound := activities.Conversation{Site: "chatlab", Browser: "own", ID: r.ConversationID, URL: r.ConversationURL}
-	require.Equal(t, activities.TurnSettled, l.observe(t, observeInput(bound, fx)).Turn)
-	require.Len(t, l.browser.tabs.open, 1)
-	seen, err := l.browser.Reconcile(t.Context(), activities.ReconcileInput{Conversation: bound, EffectID: fx})
-	require.NoError(t, err)
-	require.True(t, seen.Marker, "%+v", seen)
 }
 
 func TestASiteThatDoesNotAnswerHasACodeOfItsOwn(t *testing.T) {

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -92,12 +93,70 @@ func TestAHeartbeatThatTheServerRefusesEndsTheSendBeforeArming(t *testing.T) {
 	l := hooked(t, func(o *Options) { o.Arm = a })
 	c := l.conversation(t, `otherwise: [{text: ok}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
-	require.Equal(t, activities.SendReturned, r.Outcome)
-	require.Equal(t, "cancelled", r.Code)
+	require.Equal(t, activities.SendDeferred, r.Outcome, "nothing was noted yet: this generation is not used up")
+	require.Equal(t, activities.DeferCancelled, r.Class)
 	a.answer = func(activities.SendProgress) error { return errors.New("connection lost") }
 	r = l.send(t, sendInput(c, effect(), "words"))
 	require.Equal(t, activities.DeferWorkerUnavailable, r.Class)
 	require.Empty(t, l.Record(c.ID))
+}
+
+// TestACancelledSendUsesUpItsGenerationOnlyFromTheLedgerOn cancels a send at the named heartbeats and moments.
+func TestACancelledSendUsesUpItsGenerationOnlyFromTheLedgerOn(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("%w: cancellation was requested", ErrRefused)
+	for name, c := range map[string]struct {
+		// step is where heartbeats are refused; hook stops the activity at that point.
+		step, hook string
+		outcome    activities.SendOutcome
+		next       activities.SendOutcome
+	}{
+		"while it waits for the browser": {step: "open", outcome: activities.SendDeferred, next: activities.SendCommitted},
+		"while it types":                 {step: "type", outcome: activities.SendDeferred, next: activities.SendCommitted},
+		"once it is noted":               {hook: "before_arm", outcome: activities.SendReturned, next: activities.SendDoubtful},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &armer{}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			l := hooked(t, func(o *Options) {
+				o.Arm = a
+				o.Hook = func(point string) {
+					if point == c.hook {
+						cancel()
+					}
+				}
+			})
+			conv := l.conversation(t, `{page: {send_after: 2800ms}, otherwise: [{text: ok}]}`)
+			refusing := true
+			a.answer = func(p activities.SendProgress) error {
+				if refusing && p.Step == c.step && len(a.beats) > 1 {
+					return refused
+				}
+				return nil
+			}
+			if c.step == "open" {
+				held, err := l.browser.pool.lease(t.Context(), l.place(t, conv).key, false)
+				require.NoError(t, err)
+				defer held.release()
+			}
+			in := sendInput(conv, effect(), "words")
+			r, err := l.browser.Send(ctx, in)
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, r.Outcome, "%+v", r)
+			require.Equal(t, "cancelled", r.Code)
+			require.Equal(t, c.outcome == activities.SendDeferred, r.Class == activities.DeferCancelled)
+			a.mu.Lock()
+			refusing, c.hook = false, ""
+			a.mu.Unlock()
+			if c.step == "open" {
+				return
+			}
+			require.Empty(t, l.draftOf(t, conv), "what was typed is cleared")
+			require.Equal(t, c.next, l.send(t, in).Outcome, "the same generation again")
+		})
+	}
 }
 
 func TestAFencedWorkerIsDeferred(t *testing.T) {
@@ -131,16 +190,6 @@ func TestAPageThatFreezesAtThePressIsWaitedFor(t *testing.T) {
 	r := l.send(t, sendInput(c, effect(), "words"))
 	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
 	require.Len(t, l.Record(c.ID), 1)
-}
-
-func TestAPressThatThePageSwallowsIsADoubt(t *testing.T) {
-	t.Parallel()
-	l := useLab(t)
-	c := l.conversation(t, `replies: [{click: {ignore: 1}, steps: [{text: ok}]}]`)
-	r := l.send(t, sendInput(c, effect(), "words"))
-	require.Equal(t, activities.SendDoubtful, r.Outcome, "%+v", r)
-	require.True(t, r.Armed)
-	require.Empty(t, l.Record(c.ID))
 }
 
 func TestPublic_B26_AMessageThatThePageDoesNotShowIsFoundByLoadingItAgain(t *testing.T) {

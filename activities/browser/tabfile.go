@@ -15,6 +15,7 @@ type record struct {
 	URL    string     `json:"url"`
 	Target string     `json:"target,omitempty"`
 	Token  string     `json:"token,omitempty"`
+	Run    string     `json:"run,omitempty"`
 	Note   *draftNote `json:"note,omitempty"`
 	// Born is the effect whose message created the conversation.
 	Born string    `json:"born,omitempty"`

@@ -27,6 +27,9 @@ type tab struct {
 	key     string
 	owned   bool
 	used    time.Time
+	// run is the workflow that it was used for last; asked is when it was last asked whether it still needs the tab.
+	run   string
+	asked time.Time
 	// generating is what the last look saw.
 	generating atomic.Bool
 	// broken: the page does not answer, or is closed.
@@ -74,7 +77,7 @@ func (t *tabs) ensure(ctx context.Context, p place) (*tab, error) {
 	}
 	if tb != nil && !p.unbound() && !p.shows(tb.page.URL()) {
 		if tb.owned {
-			return tb, t.load(ctx, tb, p.url)
+			return tb, errors.Join(t.own(tb, ownerOf(ctx)), t.load(ctx, tb, p.url))
 		}
 		t.forget(tb) // a user's tab that went elsewhere
 		tb = nil
@@ -89,7 +92,7 @@ func (t *tabs) ensure(ctx context.Context, p place) (*tab, error) {
 		tb.used = time.Now()
 		t.mu.Unlock()
 		tb.fresh = false
-		return tb, nil
+		return tb, t.own(tb, ownerOf(ctx))
 	}
 	return t.create(ctx, s, p)
 }
@@ -137,7 +140,8 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 	}()
 	token := "steward-" + rand.Text()
 	url := p.url
-	if err := t.change(p.key, func(r *record) { r.URL, r.Token, r.Target = url, token, "" }); err != nil {
+	run := ownerOf(ctx)
+	if err := t.change(p.key, func(r *record) { r.URL, r.Token, r.Target, r.Run = url, token, "", run }); err != nil {
 		return nil, err
 	}
 	page, err := within(openLimit, func() (playwright.Page, error) { return s.context.NewPage() })
@@ -147,7 +151,7 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 		}
 		return nil, fmt.Errorf("open a tab: %w", firstLine(err))
 	}
-	tb := &tab{page: page, session: s, key: p.key, owned: true, used: time.Now()}
+	tb := &tab{page: page, session: s, key: p.key, owned: true, used: time.Now(), run: run}
 	t.mu.Lock()
 	t.open[p.key] = tb
 	t.mu.Unlock()
@@ -336,7 +340,7 @@ func (t *tabs) adopt(s *session) {
 			}
 			name, err := within(lookLimit, func() (any, error) { return page.Evaluate("() => window.name") })
 			if err == nil && name == r.Token {
-				t.open[key] = &tab{page: page, session: s, key: key, owned: true, used: r.Used}
+				t.open[key] = &tab{page: page, session: s, key: key, owned: true, used: r.Used, run: r.Run}
 			}
 		}
 	}

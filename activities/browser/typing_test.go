@@ -51,7 +51,7 @@ func TestALongPromptArrivesExactly(t *testing.T) {
 	require.Equal(t, in.Prompt, l.Record(c.ID)[0].Text)
 }
 
-func TestPublic_B20_B09_OnlyTheSendControlIsPressed(t *testing.T) {
+func TestPublic_B09_B20_OnlyTheSendControlIsPressed(t *testing.T) {
 	t.Parallel()
 	l := useLab(t)
 	c := l.conversation(t, `

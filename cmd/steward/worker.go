@@ -143,7 +143,7 @@ func (a *app) openBrowsers(
 			closeBrowsers(opened)
 			return nil, err
 		}
-		options.Arm, options.Worker = browser.NewArmer(c), self
+		options.Arm, options.Runs, options.Worker = browser.NewArmer(c), browser.NewRuns(c), self
 		if claimed != nil {
 			options.Fence = claimed.Fence
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -22,14 +23,31 @@ var assets embed.FS
 // maxProfile bounds the size of one profile file.
 const maxProfile = 1 << 20
 
-// Registry holds every known site.
+// Registry holds every known site. It is safe for concurrent use.
 type Registry struct {
-	sites map[string]*Site
+	dir string
+
+	mu      sync.Mutex
+	sites   map[string]*Site
+	seen    string // fingerprint of the folder that was read last
+	problem error  // what was wrong there
 }
 
 // Load reads the embedded profiles and then those of a folder, which override them by their site key or add to them. An
 // empty dir, or one that does not exist, adds nothing. Every problem of every file is reported, with file, line and reason.
 func Load(dir string) (*Registry, error) {
+	r := &Registry{dir: dir}
+	var err error
+	if dir != "" {
+		if r.seen, err = fingerprint(dir); err != nil {
+			return nil, err
+		}
+	}
+	r.sites, err = load(dir)
+	return r, err
+}
+
+func load(dir string) (map[string]*Site, error) {
 	builtin, err := readAll(assets, "embedded ")
 	if err != nil {
 		return nil, err
@@ -41,7 +59,7 @@ func Load(dir string) (*Registry, error) {
 		}
 	}
 	l := loader{builtin: builtin, own: own}
-	r := &Registry{sites: map[string]*Site{}}
+	found := map[string]*Site{}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(l.names())) {
 		site, err := l.site(name)
@@ -49,21 +67,28 @@ func Load(dir string) (*Registry, error) {
 			problems = append(problems, err)
 			continue
 		}
-		r.sites[name] = site
+		found[name] = site
 	}
-	return r, errors.Join(problems...)
+	return found, errors.Join(problems...)
 }
 
 // Site returns the profile of a name.
 func (r *Registry) Site(name string) (*Site, error) {
-	if site, ok := r.sites[name]; ok {
+	r.mu.Lock()
+	site, ok := r.sites[name]
+	r.mu.Unlock()
+	if ok {
 		return site, nil
 	}
 	return nil, fmt.Errorf("no site profile %q (known: %s)", name, strings.Join(r.Names(), ", "))
 }
 
 // Names of all sites, sorted.
-func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.sites)) }
+func (r *Registry) Names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.sites))
+}
 
 // document is one profile file. Its nodes remember their lines.
 type document struct {
@@ -84,8 +109,7 @@ func readAll(from fs.FS, prefix string) (map[string]*document, error) {
 	}
 	var problems []error
 	for _, entry := range entries {
-		ext := filepath.Ext(entry.Name())
-		if entry.IsDir() || ext != ".yaml" && ext != ".yml" {
+		if !isProfile(entry) {
 			continue
 		}
 		doc, err := read(from, entry.Name(), prefix+entry.Name())
