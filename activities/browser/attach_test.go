@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mxschmitt/playwright-go"
 	"github.com/stretchr/testify/require"
 
 	"steward/activities"
@@ -21,6 +23,12 @@ import (
 
 // person starts a browser as a person would, with a port for CDP, and returns its address.
 func person(t *testing.T, profile string) string {
+	t.Helper()
+	_, url := personal(t, profile)
+	return url
+}
+
+func personal(t *testing.T, profile string) (*exec.Cmd, string) {
 	t.Helper()
 	executable, err := Executable("")
 	require.NoError(t, err)
@@ -34,11 +42,11 @@ func person(t *testing.T, profile string) string {
 		if _, address, ok := strings.Cut(lines.Text(), "DevTools listening on ws://"); ok {
 			go func() { _, _ = io.Copy(io.Discard, stderr) }()
 			host, _, _ := strings.Cut(address, "/")
-			return "http://" + host
+			return cmd, "http://" + host
 		}
 	}
 	t.Fatal("the browser did not tell its address")
-	return ""
+	return nil, ""
 }
 
 // relay passes connections on to an address until they are cut.
@@ -176,6 +184,63 @@ func TestAnotherLoginBehindThePortIsNotUsed(t *testing.T) {
 	probe, err := b.Probe(context.Background(), activities.ProbeInput{ID: "p", Level: activities.ProbePage, Conversation: c})
 	require.NoError(t, err)
 	require.Equal(t, activities.DeferBrowserMissing, probe.Class)
+}
+
+// TestALoginIsProvenByTheFileInItsOwnDirectory: the path by which a directory is named does not matter, and a copy of the
+// command line would not do.
+func TestALoginIsProvenByTheFileInItsOwnDirectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a browser")
+	}
+	dir := tempDir(t)
+	site, err := chatlab.Start(chatlab.Options{Dir: dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = site.Close() })
+	real := filepath.Join(dir, "a login with spaces #1")
+	require.NoError(t, os.MkdirAll(real, 0o700))
+	require.NoError(t, os.Symlink(real, filepath.Join(dir, "link")))
+	url := person(t, filepath.Join(dir, "link"))
+	b, err := openBrowser(dir, site, filepath.Base(real), func(o *Options) { o.CDPURL = url })
+	require.NoError(t, err)
+	t.Cleanup(func() { closeBrowser(t, b) })
+	s, err := b.engine.session(t.Context())
+	require.NoError(t, err)
+	require.Len(t, s.context.Pages(), 1, "the page that was asked is closed again")
+	info, err := os.Stat(filepath.Join(real, idFile))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	// The same browser is another login as soon as the file says so.
+	require.NoError(t, os.Remove(filepath.Join(real, idFile)))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "other"), 0o700))
+	other, err := openBrowser(dir, site, "other", func(o *Options) { o.CDPURL = url })
+	require.NoError(t, err)
+	t.Cleanup(func() { closeBrowser(t, other) })
+	_, err = other.engine.session(t.Context())
+	require.ErrorIs(t, err, errNoBrowser)
+	require.ErrorContains(t, err, "another login")
+}
+
+// TestADiscardedTabIsOpenedAgain has the browser itself take a tab out of memory.
+func TestADiscardedTabIsOpenedAgain(t *testing.T) {
+	l, _ := attached(t)
+	c := l.conversation(t, `otherwise: [{text: begun}, {pause: {gate: go, stop_button: false, busy: false}}, {text: '`+valid+`'}]`)
+	fx := effect()
+	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)
+	done := l.observing(t, observeInput(c, fx))
+	discards, err := l.browser.engine.live.context.NewPage()
+	require.NoError(t, err)
+	_, err = discards.Goto("chrome://discards")
+	require.NoError(t, err)
+	row := discards.Locator("tr", playwright.PageLocatorOptions{HasText: c.ID})
+	require.NoError(t, row.First().WaitFor())
+	require.NoError(t, row.Locator("text=Urgent Discard").First().Click())
+	require.Eventually(t, func() bool { return l.watching(c.ID) == 0 }, 10*time.Second, 20*time.Millisecond, "the browser has discarded it")
+	require.NoError(t, l.Release(c.ID, "go"))
+	r := <-done
+	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
+	require.NotNil(t, r.Reading.Receipt)
+	require.Len(t, l.Record(c.ID), 1)
 }
 
 func TestTabsAreBounded(t *testing.T) {

@@ -81,13 +81,16 @@ func (o *observing) follow(ctx context.Context) (activities.ObserveResult, error
 		began := time.Now()
 		result, wait, err := o.visit(ctx)
 		o.b.log.Debug("look", "effect", o.in.EffectID, "took", time.Since(began), "error", err)
-		o.b.pool.troubled(o.place.key, err != nil && ctx.Err() == nil)
+		crowded := errors.Is(err, errNoRoom)
+		o.b.pool.troubled(o.place.key, err != nil && !crowded && ctx.Err() == nil)
 		lease.release()
 		switch {
 		case err == nil && result != nil:
 			return *result, nil
 		case ctx.Err() != nil:
 			return activities.ObserveResult{}, ctx.Err()
+		case crowded:
+			wait = o.place.site.Timings.LookMax
 		case err != nil:
 			failures++
 			wait = min(time.Duration(failures)*time.Second, 30*time.Second)

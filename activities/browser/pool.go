@@ -195,3 +195,11 @@ func (p *pool) leased(key string) bool {
 	defer p.mu.Unlock()
 	return p.active[key] != nil
 }
+
+// sends tells whether it is a send that uses the tab of a conversation.
+func (p *pool) sends(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.active[key]
+	return l != nil && l.send
+}

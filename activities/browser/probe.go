@@ -32,7 +32,7 @@ func (b *Browser) Probe(ctx context.Context, in activities.ProbeInput) (activiti
 			r.Class = "missing"
 		}
 		if v.result.Outcome == activities.SendDrift {
-			r.Class, r.Drifted = "drift", append(r.Drifted, v.result.Class)
+			r.Class, r.Drifted = "drift", strings.Split(v.result.Class, ", ")
 		}
 	default:
 		r.Class, r.Detail = "unreadable", err.Error()
@@ -54,6 +54,9 @@ func (b *Browser) probe(ctx context.Context, in activities.ProbeInput, r *activi
 		return err
 	}
 	r.SiteDigest = site.Digest()
+	if in.Level == activities.ProbeMessage {
+		return b.probeMessage(ctx, site, in.ID)
+	}
 	stop := b.keepAlive(ctx)
 	defer stop()
 	p := place{site: site, key: "probe:" + site.Name, url: site.StartURL()}
@@ -65,9 +68,6 @@ func (b *Browser) probe(ctx context.Context, in activities.ProbeInput, r *activi
 	if p.unbound() {
 		p.key = "probe:" + site.Name // the tab of a new conversation may be the only way to it
 	}
-	if in.Level == activities.ProbeMessage {
-		return b.probeMessage(ctx, site, in.ID)
-	}
 	lease, err := b.pool.lease(ctx, p.key, true)
 	if err != nil {
 		return err
@@ -77,11 +77,16 @@ func (b *Browser) probe(ctx context.Context, in activities.ProbeInput, r *activi
 	if err != nil {
 		return err
 	}
-	return b.inspect(site, p, a, r)
+	err = b.inspect(site, p, a)
+	var v *verdict
+	if errors.As(err, &v) && v.result.Outcome == activities.SendDrift {
+		v.result.Detail = pictured(v.result.Detail, b.snapshot(a.tab, in.ID))
+	}
+	return err
 }
 
-// inspect is the verdict over a page that was loaded for a probe.
-func (b *Browser) inspect(site *sites.Site, p place, a arrival, r *activities.ProbeResult) error {
+// inspect is the verdict over a page that was loaded for a probe. The class of a drift names the rules that match nothing.
+func (b *Browser) inspect(site *sites.Site, p place, a arrival) error {
 	if a.missing {
 		return &verdict{activities.SendResult{Outcome: activities.SendMissing, Detail: "the page shows " + a.look.URL}}
 	}
@@ -95,11 +100,12 @@ func (b *Browser) inspect(site *sites.Site, p place, a arrival, r *activities.Pr
 	if err != nil {
 		return err
 	}
-	if len(drifted) > 0 || !a.ready {
-		r.Drifted = drifted
-		return &verdict{activities.SendResult{
-			Outcome: activities.SendDrift, Class: "page", Detail: "no longer recognised: " + strings.Join(drifted, ", "),
-		}}
+	if len(drifted) == 0 && !a.ready {
+		return drift("page", "the page shows neither composer nor a known state")
+	}
+	if len(drifted) > 0 {
+		names := strings.Join(drifted, ", ")
+		return drift(names, "no longer recognised: "+names)
 	}
 	if !p.unbound() && a.look.Draft != "" && digestOf(a.look.Draft) != b.tabs.noted(p.key) {
 		return deferred(activities.DeferForeignDraft, "foreign_draft", "the composer holds a text", time.Time{})
@@ -127,6 +133,9 @@ func (b *Browser) probeMessage(ctx context.Context, site *sites.Site, id string)
 		TaskID: "probe", EffectID: fx, Generation: 1, Kind: kindProbe, Prompt: prompt, PromptDigest: digestOf(prompt),
 		Conversation: activities.Conversation{Site: site.Name, NewKey: "probe-" + sum[:16]},
 	})
+	if err == nil && r.Outcome == activities.SendCommitted {
+		b.tabs.disown(boundKey(site, r.ConversationID))
+	}
 	if err != nil || r.Outcome == activities.SendCommitted {
 		return err
 	}

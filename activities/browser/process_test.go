@@ -70,6 +70,28 @@ func TestPublic_B28_AStaleBrowserLockIsClearedAndALiveOneRefused(t *testing.T) {
 	}
 }
 
+// TestPublic_B28_ABrowserThatWasKilledLeavesItsLock starts a browser on the profile directory that is not ours.
+func TestPublic_B28_ABrowserThatWasKilledLeavesItsLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a browser")
+	}
+	dir := filepath.Join(tempDir(t), "profile")
+	cmd, _ := personal(t, dir)
+	_, err := openIdle(t, dir)
+	require.ErrorIs(t, err, ErrInUse)
+	require.ErrorContains(t, err, strconv.Itoa(cmd.Process.Pid), "it says which process to close")
+	require.True(t, alive(cmd.Process.Pid), "and leaves it alone")
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	_, err = os.Readlink(filepath.Join(dir, "SingletonLock"))
+	require.NoError(t, err, "the lock is left over")
+	b, err := openIdle(t, dir)
+	require.NoError(t, err)
+	_, err = b.engine.session(t.Context())
+	require.NoError(t, err)
+	closeBrowser(t, b)
+}
+
 // TestAKilledWorkerLeavesNoBrowser kills a worker process that drives a browser, once as it is and once with a driver that
 // is frozen and so cannot end the browser itself.
 func TestAKilledWorkerLeavesNoBrowser(t *testing.T) {

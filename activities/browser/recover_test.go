@@ -172,34 +172,6 @@ func TestInterruptPressesStopOnce(t *testing.T) {
 	require.Equal(t, 1, stops)
 }
 
-func TestProbes(t *testing.T) {
-	t.Parallel()
-	l := hooked(t, func(*Options) {})
-	probe := func(level string, c activities.Conversation) activities.ProbeResult {
-		require.NoError(t, l.browser.rest.cool(time.Time{}))
-		r, err := l.browser.Probe(t.Context(), activities.ProbeInput{ID: effect(), Level: level, Conversation: c})
-		require.NoError(t, err)
-		return r
-	}
-	site := activities.Conversation{Site: "chatlab", Browser: "own"}
-	r := probe(activities.ProbePage, site)
-	require.True(t, r.Passed, "%+v", r)
-	good := l.conversation(t, history+"\notherwise: [{text: ok}]")
-	r = probe(activities.ProbePage, good)
-	require.True(t, r.Passed, "%+v", r)
-	for state, class := range map[string]string{
-		"login": "login", "rate_limit": activities.DeferRateLimited, "disconnected": activities.DeferPageNotReady, "challenge": "challenge",
-	} {
-		r = probe(activities.ProbePage, l.conversation(t, history+"\npage: {state: {kind: "+state+"}}"))
-		require.False(t, r.Passed)
-		require.Equal(t, class, r.Class, "%+v", r)
-	}
-	r = probe(activities.ProbeMessage, site)
-	require.False(t, r.Passed)
-	require.Equal(t, "not_allowed", r.Class)
-	require.Empty(t, l.Records())
-}
-
 func TestAMessageThatAPersonEditsAwayIsMoved(t *testing.T) {
 	t.Parallel()
 	l := useLab(t)

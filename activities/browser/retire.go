@@ -88,6 +88,15 @@ func (t *tabs) own(tb *tab, run string) error {
 	return t.change(tb.key, func(r *record) { r.Run = run })
 }
 
+// disown says that no run needs a conversation's tab.
+func (t *tabs) disown(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tb := t.open[key]; tb != nil {
+		tb.run = throwaway
+	}
+}
+
 // Bounds of the retirement of one tab.
 const (
 	defaultIdle = 5 * time.Second
@@ -188,9 +197,9 @@ func (b *Browser) quiet(tb *tab) bool {
 
 // siteOf is the site in a tab's key.
 func siteOf(key string) string {
-	parts := strings.Split(strings.TrimPrefix(key, unboundPrefix), ":")
-	if len(parts) > 1 && (parts[0] == "probe" || parts[0] == "trace") {
-		return parts[1]
+	for _, kind := range []string{"trace:", "probe:", unboundPrefix} {
+		key = strings.TrimPrefix(key, kind)
 	}
-	return parts[0]
+	site, _, _ := strings.Cut(key, ":")
+	return site
 }

@@ -20,7 +20,7 @@ func (b *Browser) snapshot(t *tab, effect string) string {
 		b.log.Warn("snapshot", "error", err)
 		return ""
 	}
-	path := filepath.Join(b.opts.SnapshotDir, effect+"-"+time.Now().UTC().Format("20060102T150405")+".png")
+	path := filepath.Join(b.opts.SnapshotDir, filepath.Base(effect)+"-"+time.Now().UTC().Format("20060102T150405")+".png")
 	picture, err := within(lookLimit+time.Second, func() ([]byte, error) {
 		return t.page.Screenshot(playwright.PageScreenshotOptions{Timeout: ms(lookLimit)})
 	})

@@ -130,7 +130,7 @@ func (t *tabs) find(s *session, p place) (*tab, error) {
 
 // create opens a tab on the conversation. The record is written first, so that a failed open is found again.
 func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
-	if err := t.makeRoom(); err != nil {
+	if err := t.makeRoom(ctx, p.key); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -234,8 +234,12 @@ func unreachable(err error) error {
 }
 
 // makeRoom reserves a place for one more owned tab, and closes the one used longest ago that nobody uses and that does not
-// generate.
-func (t *tabs) makeRoom() error {
+// generate. A send waits a moment for a look to give one back.
+func (t *tabs) makeRoom(ctx context.Context, key string) error {
+	deadline := time.Now()
+	if t.browser.pool.sends(key) {
+		deadline = deadline.Add(openPatience)
+	}
 	for {
 		t.mu.Lock()
 		owned, oldest := t.candidates()
@@ -248,10 +252,16 @@ func (t *tabs) makeRoom() error {
 			delete(t.open, oldest.key)
 		}
 		t.mu.Unlock()
-		if oldest == nil {
+		if oldest != nil {
+			t.close(oldest)
+			continue
+		}
+		if time.Now().After(deadline) {
 			return errNoRoom
 		}
-		t.close(oldest)
+		if err := sleep(ctx, pace); err != nil {
+			return err
+		}
 	}
 }
 

@@ -96,11 +96,12 @@ func newBrowserProbeCommand(app *app) *cobra.Command {
 	var only string
 	cmd := &cobra.Command{
 		Use: "probe", Short: "Ask each browser whether it would send now; sends nothing", Args: cobra.NoArgs,
-		Long: "Ask each browser of the settings whether it would send now, in one line each. A browser that a worker drives is busy:\n" +
-			"its runs tell by themselves what stands in the way.",
+		Long: "Ask each browser of the settings whether it would send now, in one line each. A page that is no longer recognised is\n" +
+			"named with the rules of the site profile that match nothing, and kept as a picture on this host. A browser that a worker\n" +
+			"drives is busy: its runs tell by themselves what stands in the way.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			results := map[string]activities.ProbeResult{}
-			var failed []string
+			var asked, failed []string
 			for _, login := range app.settings.Browsers {
 				if only != "" && login.Name != only {
 					continue
@@ -109,13 +110,18 @@ func newBrowserProbeCommand(app *app) *cobra.Command {
 				if err != nil {
 					result = activities.ProbeResult{Class: "cannot_probe", Detail: err.Error()}
 				}
+				asked = append(asked, login.Name)
 				if results[login.Name] = result; !result.Passed {
 					failed = append(failed, login.Name)
 				}
 			}
+			if only != "" && len(asked) == 0 {
+				_, err := app.browser(only)
+				return err
+			}
 			err := app.answer(results, func(w io.Writer) {
-				for name, r := range results {
-					fmt.Fprintf(w, "%s: %s\n", name, app.probeLine(name, r))
+				for _, name := range asked {
+					fmt.Fprintf(w, "%s: %s\n", name, app.probeLine(name, results[name]))
 				}
 			})
 			if err == nil && len(failed) > 0 {
@@ -141,6 +147,7 @@ func (a *app) probe(ctx context.Context, login config.Browser) (activities.Probe
 	if err != nil {
 		return activities.ProbeResult{}, err
 	}
+	options.Screenshots = true // of an unrecognised page, for whoever asks
 	b, err := browser.Open(ctx, options)
 	if err != nil {
 		return activities.ProbeResult{}, err
@@ -155,12 +162,16 @@ func (a *app) probeLine(name string, r activities.ProbeResult) string {
 	if r.Passed {
 		return a.paint(green, "would send now")
 	}
-	line := a.paint(red, "would not send now") + ": " + r.Class + " " + r.Detail
+	line := a.paint(red, "would not send now") + ": " + r.Class + ": " + r.Detail
 	switch r.Class {
 	case activities.UserLogin, activities.UserConsent, activities.UserChallenge:
 		line += "; `steward browser login --browser " + name + "`"
+	case activities.DeferForeignDraft:
+		line += "; send or clear it in that browser"
+	case activities.DeferBrowserMissing:
+		line += "; `steward doctor` says how to start it"
 	case "drift":
-		line += fmt.Sprintf("; the site has changed: %v; look for a newer profile", r.Drifted)
+		line += "; the site has changed: take a newer profile, or correct these rules in " + a.settings.SitesDir + " (no restart is needed)"
 	}
 	return line
 }

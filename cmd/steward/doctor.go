@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,7 +120,7 @@ func (a *app) browserFindings() []setup.Finding {
 			findings = append(findings, bad(name, err, "set browsers[].site to a known profile"))
 			continue
 		case b.Mode == config.CDP:
-			findings = append(findings, good(name, "attaches to %s", b.CDPURL))
+			findings = append(findings, cdpFinding(name, b))
 			continue
 		case b.Headed.Resolve(site.Headed) && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "":
 			findings = append(findings, bad(name, errors.New("it shows a window, and there is no display"),
@@ -129,6 +131,24 @@ func (a *app) browserFindings() []setup.Finding {
 			b.ProfileDir, b.Name))
 	}
 	return findings
+}
+
+// cdpFinding asks whether a browser answers at the address that a login attaches to.
+func cdpFinding(name string, b config.Browser) setup.Finding {
+	asking := http.Client{Timeout: 2 * time.Second}
+	answer, err := asking.Get(strings.TrimSuffix(b.CDPURL, "/") + "/json/version")
+	if err == nil {
+		_ = answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return good(name, "attaches to the browser at %s, if it runs on %s", b.CDPURL, b.ProfileDir)
+		}
+		err = fmt.Errorf("%s answers %s", b.CDPURL, answer.Status)
+	}
+	port := "9222"
+	if u, parsed := url.Parse(b.CDPURL); parsed == nil && u.Port() != "" {
+		port = u.Port()
+	}
+	return bad(name, err, fmt.Sprintf("start your browser with --remote-debugging-port=%s --user-data-dir=%q", port, b.ProfileDir))
 }
 
 func (a *app) serverFindings(ctx context.Context) []setup.Finding {

@@ -11,7 +11,7 @@ const list = itemsOf()
 const answers = list.filter(isAssistant)
 const people = list.filter(isUser)
 if (query.conversation) {
-  ask('turns', list.length > 0)
+  ask('turns', every(document, rules.turns).length > 0)
   ask('roles', people.length > 0)
 }
 if (answers.length > 0) {
