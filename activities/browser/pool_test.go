@@ -111,3 +111,64 @@ func TestACancelledWaitLeavesNothingBehind(t *testing.T) {
 	require.NoError(t, err)
 	again.release()
 }
+
+func TestAPlaceIsKeptForASend(t *testing.T) {
+	p := newPool(4)
+	for _, key := range []string{"a", "b", "c"} {
+		_, err := p.lease(t.Context(), key, false)
+		require.NoError(t, err)
+	}
+	granted := make(chan *lease, 10)
+	ask(t, p, "d", false, granted)
+	require.Empty(t, granted)
+	send, err := p.lease(t.Context(), "send", true)
+	require.NoError(t, err, "it waits for no look to end")
+	require.True(t, p.sends("send"))
+	send.release()
+	require.Empty(t, granted)
+}
+
+func TestConversationsThatFailTakeAPartOfThePlacesOnly(t *testing.T) {
+	p := newPool(6)
+	granted := make(chan *lease, 10)
+	for _, key := range []string{"bad 1", "bad 2", "bad 3"} {
+		p.troubled(key, true)
+	}
+	first, err := p.lease(t.Context(), "bad 1", false)
+	require.NoError(t, err)
+	_, err = p.lease(t.Context(), "bad 2", false)
+	require.NoError(t, err)
+	ask(t, p, "bad 3", false, granted)
+	for _, key := range []string{"good 1", "good 2", "good 3"} {
+		ask(t, p, key, false, granted)
+		require.Equal(t, key, (<-granted).key, "it passes the one that fails")
+	}
+	first.release()
+	require.Equal(t, "bad 3", (<-granted).key, "whose turn comes too")
+}
+
+func TestASendClaimsTheFloorAgain(t *testing.T) {
+	p := newPool(4)
+	granted := make(chan *lease, 10)
+	slow, err := p.lease(t.Context(), "slow", true)
+	require.NoError(t, err)
+	slow.yield()
+	other, err := p.lease(t.Context(), "other", true)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, slow.claim(ctx), context.Canceled)
+	claimed := make(chan error, 1)
+	go func() { claimed <- slow.claim(t.Context()) }()
+	select {
+	case <-claimed:
+		t.Fatal("two sends type at once")
+	case <-time.After(50 * time.Millisecond):
+	}
+	other.release()
+	require.NoError(t, <-claimed)
+	ask(t, p, "look", false, granted)
+	require.Empty(t, granted)
+	slow.release()
+	require.Equal(t, "look", (<-granted).key)
+}
