@@ -158,6 +158,13 @@ func newLab(t *testing.T, edit func(*Options)) *lab {
 	return &lab{Server: site, browser: b, dir: dir}
 }
 
+// profile writes the site's profile anew, with some of its text replaced by other text; it takes effect with the next call.
+func (l *lab) profile(t *testing.T, changes ...string) {
+	t.Helper()
+	text := strings.NewReplacer(changes...).Replace(fmt.Sprintf(labProfile, l.URL()))
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "sites", "chatlab.yaml"), []byte(text), 0o600))
+}
+
 func closeBrowser(t *testing.T, b *Browser) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -6,9 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -64,10 +62,7 @@ func TestSendsAndLooksUnderLoad(t *testing.T) {
 	h := &looks{Handler: slog.DiscardHandler, seen: map[string][]time.Time{}}
 	l := alone(t, func(o *Options) { o.MaxTabs, o.Log = n.tabs, slog.New(h) })
 	silent := silentSite(t)
-	profile := strings.Replace(fmt.Sprintf(labProfile, l.URL()), "drift_after: 3s, reload_after: 4s", "drift_after: 1h, reload_after: 1h", 1)
-	profile = strings.Replace(profile, "]", ", "+silent+"]", 1)
-	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "sites", "chatlab.yaml"), []byte(profile), 0o600))
-
+	l.profile(t, "drift_after: 3s, reload_after: 4s", "drift_after: 1h, reload_after: 1h", "origins: [", "origins: ["+l.URL()+", "+silent+", ")
 	idle := l.sendTimes(t, n.sends)
 
 	// Turns that go on without a stop control: their tabs may be given to others between two looks.
@@ -183,13 +178,7 @@ func silentSite(t *testing.T) string {
 func TestACorrectedProfileTakesEffectWithoutARestart(t *testing.T) {
 	t.Parallel()
 	l := hooked(t, func(*Options) {})
-	file := filepath.Join(l.dir, "sites", "chatlab.yaml")
-	good, err := os.ReadFile(file)
-	require.NoError(t, err)
-	// broken is a profile whose finish mark is that of an older page.
-	write := func(extra string) {
-		require.NoError(t, os.WriteFile(file, append(slices.Clone(good), extra...), 0o600))
-	}
+	const older = "version: 1\npage: {finished: ['[data-testid=an-older-mark]']}" // the finish mark of an older page
 	probe := func() activities.ProbeResult {
 		c := l.conversation(t, history+"\notherwise: [{text: ok}]")
 		r, err := l.browser.Probe(t.Context(), activities.ProbeInput{ID: effect(), Level: activities.ProbePage, Conversation: c})
@@ -198,13 +187,13 @@ func TestACorrectedProfileTakesEffectWithoutARestart(t *testing.T) {
 	}
 	before := probe()
 	require.True(t, before.Passed, "%+v", before)
-	write("page: {finished: ['[data-testid=an-older-mark]']}\n")
+	l.profile(t, "version: 1", older)
 	drifted := probe()
 	require.Equal(t, []string{"finished"}, drifted.Drifted, "%+v", drifted)
 
 	// An observation that runs on the broken profile goes on with the corrected one.
 	c := l.conversation(t, `otherwise: [{text: '`+valid+`'}]`)
-	write("page: {finished: ['[data-testid=an-older-mark]']}\nsettle: {drift_after: 1h, reload_after: 1h}\n")
+	l.profile(t, "version: 1", older, "drift_after: 3s, reload_after: 4s", "drift_after: 1h, reload_after: 1h")
 	fx := effect()
 	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)
 	done := l.observing(t, observeInput(c, fx))
@@ -213,11 +202,11 @@ func TestACorrectedProfileTakesEffectWithoutARestart(t *testing.T) {
 		t.Fatalf("it has no finish mark, and yet: %+v", r)
 	case <-time.After(2 * time.Second):
 	}
-	write("nonsense: [\n")
-	_, err = l.browser.opts.Sites.Refresh()
+	l.profile(t, "version: 1", "verzion: 1")
+	_, err := l.browser.opts.Sites.Refresh()
 	require.Error(t, err)
 	require.False(t, probe().Passed, "a bad file changes nothing")
-	write("")
+	l.profile(t)
 	r := <-done
 	require.Equal(t, activities.TurnSettled, r.Turn, "%+v", r)
 	require.Equal(t, before.SiteDigest, r.SiteDigest)

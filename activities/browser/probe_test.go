@@ -1,8 +1,6 @@
 package browser
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,8 +54,7 @@ func TestAProbeNamesTheRuleThatDrifted(t *testing.T) {
 		"finished": "finished: ['[data-testid=an-older-mark]']",
 	} {
 		t.Run(rule, func(t *testing.T) {
-			profile := strings.Replace(fmt.Sprintf(labProfile, l.URL()), "open: 10s", "open: 1500ms", 1) + "page: {" + broken + "}\n"
-			require.NoError(t, os.WriteFile(filepath.Join(l.dir, "sites", "chatlab.yaml"), []byte(profile), 0o600))
+			l.profile(t, "open: 10s", "open: 1500ms", "version: 1", "version: 1\npage: {"+broken+"}")
 			began := time.Now()
 			r, err := l.browser.Probe(t.Context(), activities.ProbeInput{ID: "probe_" + rule, Level: activities.ProbePage, Conversation: c})
 			require.NoError(t, err)
@@ -75,8 +72,8 @@ func TestAProbeNamesTheRuleThatDrifted(t *testing.T) {
 func TestAMessageProbe(t *testing.T) {
 	t.Parallel()
 	l := hooked(t, func(o *Options) { o.Runs, o.idle = &runs{}, 200*time.Millisecond })
-	profile := fmt.Sprintf(labProfile, l.URL()) + "message_probe: {allowed: true, text: Please reply with the single word pong.}\n"
-	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "sites", "chatlab.yaml"), []byte(profile), 0o600))
+	l.profile(t, "version: 1", "version: 1\nmessage_probe: {allowed: true, text: Please reply with the single word pong.}",
+		"commit: 20s", "commit: 5s")
 	blocked := l.conversation(t, history+"\notherwise: [{text: ok}]")
 	ask := func(id string) activities.ProbeResult {
 		r, err := l.browser.Probe(t.Context(), activities.ProbeInput{ID: id, Level: activities.ProbeMessage, Conversation: blocked})

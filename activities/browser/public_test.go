@@ -200,7 +200,8 @@ func TestPublic_B35_ASessionThatEndsBetweenTwoTurnsAsksForALogin(t *testing.T) {
 
 func TestPublic_A26_AStrandedTextIsNeverAppendedTo(t *testing.T) {
 	t.Parallel()
-	l := useLab(t)
+	l := hooked(t, func(*Options) {})
+	l.profile(t, "commit: 20s", "commit: 5s")
 	c := l.conversation(t, `{page: {keep_draft: true}, replies: [{click: {ignore: 1}, steps: [{text: ok}]}], otherwise: [{text: ok}]}`)
 	in := sendInput(c, effect(), "words")
 	r := l.send(t, in)

@@ -209,6 +209,7 @@ func TestPublic_B26_AMessageThatThePageDoesNotShowIsFoundByLoadingItAgain(t *tes
 func TestARefusedMessageIsADoubtAndCoolsDown(t *testing.T) {
 	t.Parallel()
 	l := hooked(t, func(*Options) {})
+	l.profile(t, "commit: 20s", "commit: 5s")
 	c := l.conversation(t, `replies: [{delivery: {status: 429}, steps: [{text: ok}]}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
 	require.Equal(t, activities.SendDoubtful, r.Outcome, "%+v", r)
