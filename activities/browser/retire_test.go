@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"steward/activities"
+	"steward/integration/chatlab"
 	"steward/workflows"
 	"steward/workflows/run/policy"
 )
@@ -140,6 +142,35 @@ func TestAPersonsTabStaysOpenWhenTheRunEnds(t *testing.T) {
 	name, err := own.Evaluate("() => window.name")
 	require.NoError(t, err)
 	require.Empty(t, name, "nothing of ours is left in it")
+}
+
+// TestTabsAreOwnedAgainAfterARestart: another worker finds the tab by its target and its name, and for which run it was.
+func TestTabsAreOwnedAgainAfterARestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a browser")
+	}
+	dir := tempDir(t)
+	site, err := chatlab.Start(chatlab.Options{Dir: dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = site.Close() })
+	url := person(t, filepath.Join(dir, "own"))
+	r := &runs{}
+	open := func() *lab {
+		b, err := openBrowser(dir, site, "own", func(o *Options) { o.CDPURL, o.Runs, o.idle = url, r, 300*time.Millisecond })
+		require.NoError(t, err)
+		return &lab{Server: site, browser: b, dir: dir}
+	}
+	l := open()
+	c := l.conversation(t, `otherwise: [{text: ok}]`)
+	l.sendAs(t, sendInput(c, effect(), "words"))
+	closeBrowser(t, l.browser)
+	require.Equal(t, 1, l.watching(c.ID), "the browser is a person's, and so stays open")
+	l = open()
+	t.Cleanup(func() { closeBrowser(t, l.browser) })
+	r.are(RunOver)
+	_, err = l.browser.Probe(t.Context(), activities.ProbeInput{ID: "p", Level: activities.ProbePage, Conversation: activities.Conversation{Site: "chatlab"}})
+	require.NoError(t, err)
+	l.retired(t, c, "its run ended while no worker was there")
 }
 
 // TestTheOnlyTabOfANewConversationIsKeptUntilTheRunIsOver: its message may stand nowhere else yet.
