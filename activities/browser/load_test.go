@@ -57,7 +57,7 @@ func TestSendsAndLooksUnderLoad(t *testing.T) {
 	full := os.Getenv("STEWARD_TEST_FULL") == "1"
 	n := load{conversations: 25, tabs: 4, sends: 3, failing: 2, looks: 2, ends: 5}
 	if full {
-		n = load{conversations: 100, tabs: 12, sends: 20, failing: 3, looks: 4, ends: 100}
+		n = load{conversations: 100, tabs: 12, sends: 20, failing: 3, looks: 3, ends: 30}
 	}
 	h := &looks{Handler: slog.DiscardHandler, seen: map[string][]time.Time{}}
 	l := alone(t, func(o *Options) { o.MaxTabs, o.Log = n.tabs, slog.New(h) })
