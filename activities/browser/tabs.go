@@ -133,15 +133,22 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 	if err := t.makeRoom(ctx, p.key); err != nil {
 		return nil, err
 	}
-	defer func() {
-		t.mu.Lock()
-		t.opening--
-		t.mu.Unlock()
-	}()
+	tb, err := t.newTab(s, p, ownerOf(ctx))
+	t.mu.Lock()
+	t.opening-- // from here on it counts as open, or not at all
+	if err == nil {
+		t.open[p.key] = tb
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return tb, t.load(ctx, tb, p.url)
+}
+
+func (t *tabs) newTab(s *session, p place, run string) (*tab, error) {
 	token := "steward-" + rand.Text()
-	url := p.url
-	run := ownerOf(ctx)
-	if err := t.change(p.key, func(r *record) { r.URL, r.Token, r.Target, r.Run = url, token, "", run }); err != nil {
+	if err := t.change(p.key, func(r *record) { r.URL, r.Token, r.Target, r.Run = p.url, token, "", run }); err != nil {
 		return nil, err
 	}
 	page, err := within(openLimit, func() (playwright.Page, error) { return s.context.NewPage() })
@@ -151,11 +158,7 @@ func (t *tabs) create(ctx context.Context, s *session, p place) (*tab, error) {
 		}
 		return nil, fmt.Errorf("open a tab: %w", firstLine(err))
 	}
-	tb := &tab{page: page, session: s, key: p.key, owned: true, used: time.Now(), run: run}
-	t.mu.Lock()
-	t.open[p.key] = tb
-	t.mu.Unlock()
-	return tb, t.load(ctx, tb, url)
+	return &tab{page: page, session: s, key: p.key, owned: true, used: time.Now(), run: run}, nil
 }
 
 // Bounds of opening and closing a tab.
