@@ -26,11 +26,11 @@ var (
 )
 
 const (
-	soakRuns = 5
+	soakRuns = 4
 	// soakOverlap rounds are under way at once: while the runs of one come to their ends, the next one strikes.
-	soakOverlap = 4
+	soakOverlap = 3
 	// soakPatience is how long a round may take before a run that has not ended counts as lost.
-	soakPatience = 90 * time.Second
+	soakPatience = 4 * time.Minute
 )
 
 // strike is one thing that happens to one process in a round.
