@@ -34,7 +34,7 @@ func (k *killable) follow(ctx context.Context, run *soakRun, y *tally) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(250 * time.Millisecond):
+		case <-time.After(time.Second):
 		}
 	}
 }

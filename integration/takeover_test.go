@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -106,11 +105,7 @@ func TestTakeoverOfABlockedRunByTheNextBuild(t *testing.T) {
 	t.Cleanup(s.close)
 	site := newLine(t, s.lab.URL())
 	require.NoError(t, writeSite(s.sitesDir, "http://"+site.addr))
-	profile, err := os.OpenFile(filepath.Join(s.sitesDir, "chatlab.yaml"), os.O_APPEND|os.O_WRONLY, 0o600)
-	require.NoError(t, err)
-	_, err = profile.WriteString("    probe: 1s\n")
-	require.NoError(t, err)
-	require.NoError(t, profile.Close())
+	require.NoError(t, s.tune("heartbeat: 3s", "heartbeat: 3s\n    probe: 1s"))
 	k, err := serveKillable(s)
 	require.NoError(t, err)
 
