@@ -76,7 +76,7 @@ func TestCanary(t *testing.T) {
 	for _, conversation := range conversations {
 		require.NoError(t, k.lab.AwaitGate(t.Context(), conversation, "go"))
 	}
-	require.NoError(t, k.server.restart())
+	require.NoError(t, k.restartServer())
 	require.NoError(t, k.worker.restart())
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL)) // its browser goes with it: the site meets a new client
 	_ = p.cmd.Wait()

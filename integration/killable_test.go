@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -133,7 +133,20 @@ func (v *victim) restart() error {
 	return v.start()
 }
 
-func (v *victim) signal(sig syscall.Signal) error { return v.cmd.Process.Signal(sig) }
+// restartServer kills the server and waits until it serves again: a worker that starts before ends with an error.
+func (k *killable) restartServer() error {
+	if err := k.server.restart(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_, err := k.client.CheckHealth(ctx, &client.CheckHealthRequest{})
+		if cancel(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
 
 // serverData is the data folder of the stack's server.
 func (s *stack) serverData() string { return filepath.Join(s.dir, "data") }

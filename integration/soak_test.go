@@ -228,7 +228,7 @@ func (k *killable) hit(t *testing.T, browser *browserProcess, s strike) {
 	var revive func() error
 	switch s.victim {
 	case "server":
-		process, revive = k.server.cmd.Process, k.server.restart
+		process, revive = k.server.cmd.Process, k.restartServer
 	case "worker":
 		process, revive = k.worker.cmd.Process, k.worker.restart
 	case "browser worker":

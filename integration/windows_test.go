@@ -104,11 +104,11 @@ func (k *killable) strikeAll(t *testing.T, victim string, windows []*window) {
 	t.Helper()
 	switch victim {
 	case "server":
-		require.NoError(t, k.server.restart())
+		require.NoError(t, k.restartServer())
 	case "worker":
 		require.NoError(t, k.worker.restart())
 	case "server and worker":
-		require.NoError(t, errors.Join(k.worker.kill(), k.server.restart(), k.worker.start()))
+		require.NoError(t, errors.Join(k.worker.kill(), k.restartServer(), k.worker.start()))
 	case "browsers":
 		for _, w := range windows {
 			process, err := w.browser.chromium()
