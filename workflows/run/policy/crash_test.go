@@ -15,7 +15,8 @@ import (
 // window is one row of the tables "Crash-window contract" and "Fault-injection matrix". The tests of the package integration
 // with real kills: "killed before arming" is before_provider_dispatch_starts and crash_before_provider_call, "killed after the
 // click" is provider_may_have_acted and receipt_write_lost with its positive reconciliation, "killed after arming" the same
-// with the unknown that stays, "frozen" the eviction, a history that continues as new the restart.
+// with the unknown that stays, "frozen" the eviction, a history that continues as new the restart; TestCrashWindowsWithKilledProcesses
+// kills server, workers and browsers in the windows that a process can die in.
 type window struct {
 	name    string
 	options []option
