@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,9 +22,7 @@ import (
 
 // TestAttacks tries to make it send twice, end falsely or stop silently.
 func TestAttacks(t *testing.T) {
-	if os.Getenv("STEWARD_TEST_FULL") == "" {
-		t.Skip("takes a minute; set STEWARD_TEST_FULL=1")
-	}
+	full(t)
 	k := startKillable(t)
 	for name, attack := range map[string]func(*testing.T, *killable){
 		"every message while a send is under way":               messagesDuringASend,

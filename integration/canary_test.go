@@ -60,6 +60,7 @@ replies:
 // TestCanary works on three conversations of one site at once, unattended, while server, workers and browser are replaced
 // under them; a fourth conversation beside them is nobody's business. `go tool task canary` runs it alone.
 func TestCanary(t *testing.T) {
+	full(t)
 	k := startKillable(t)
 	p := k.browserWorker(t, "canary", fault{})
 	excluded := k.conversation(t, "replies: []")

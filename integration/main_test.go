@@ -66,6 +66,14 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// full skips a long test unless the full suite runs.
+func full(t *testing.T) {
+	t.Helper()
+	if os.Getenv("STEWARD_TEST_FULL") == "" {
+		t.Skip("takes long; set STEWARD_TEST_FULL=1")
+	}
+}
+
 func testingShort() bool {
 	for _, a := range os.Args[1:] {
 		if a == "-test.short" || a == "-test.short=true" {

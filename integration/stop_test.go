@@ -13,6 +13,7 @@ import (
 // A stop is accepted and visible at once, also while nobody serves the browser, and ends the run without it: what waits for
 // the dead worker's observation waits at most for its heartbeat.
 func TestStopWithTheBrowserWorkerGone(t *testing.T) {
+	full(t)
 	const heartbeat = 30 * time.Second // of an observation
 	s := start(t)
 	p := s.browserWorker(t, "gone", fault{})
