@@ -46,14 +46,20 @@ func (s Scan) template() []strict.Problem {
 	if len(s.Goal) == 0 || json.Unmarshal(s.Goal, &keys) != nil || keys == nil {
 		return []strict.Problem{{Path: "goal", Message: "is missing; give the start input of the runs as an object, without target"}}
 	}
+	var found []strict.Problem
 	if _, given := keys["target"]; given {
-		return []strict.Problem{{Path: "goal.target", Message: "is each conversation's own; leave it out"}}
+		found = append(found, strict.Problem{Path: "goal.target", Message: "is each conversation's own; leave it out"})
+		delete(keys, "target")
+		rest, err := json.Marshal(keys)
+		if err != nil {
+			return found
+		}
+		s.Goal = rest
 	}
 	g, problems := goal.Decode(s.Start("https://example.com/"))
 	if g.Replan != nil {
 		problems = append(problems, strict.Problem{Path: "replan", Message: "is a person's word on one conversation; leave it out"})
 	}
-	found := problems[:0:0]
 	for _, p := range problems {
 		if !strings.HasPrefix(p.Path, "target") {
 			p.Path = strings.TrimSuffix("goal."+p.Path, ".")

@@ -74,6 +74,7 @@ func TestABadScanIsToldWhole(t *testing.T) {
 		"no goal":           {with(t, map[string]any{"goal": nil}), []string{"goal: is missing"}},
 		"a goal as text":    {with(t, map[string]any{"goal": "finish"}), []string{"goal: is missing"}},
 		"a target":          {with(t, map[string]any{"goal.target": map[string]any{"site": "x"}}), []string{"goal.target: is each conversation's own"}},
+		"a target and more": {with(t, map[string]any{"goal.target": 1, "goal.objective": ""}), []string{"goal.target: ", "goal.objective: "}},
 		"a replan":          {with(t, map[string]any{"goal.replan": map[string]any{"operator": "me", "reason": "x", "add_rounds": 1}}), []string{"goal.replan: "}},
 		"everything":        {with(t, map[string]any{"pageurl": "x", "page_url": "ftp://x", "max_enrollments": 0, "goal.objective": "", "goal.completion": map[string]any{}}), []string{"pageurl: unknown key", "page_url: must be", "max_enrollments: ", "goal.objective: ", "goal.completion.checks: "}},
 		"too much":          {append(example(t), []byte(strings.Repeat(" ", goal.MaxBytes))...), []string{"the input has"}},

@@ -50,18 +50,6 @@ func (d *draft) enroll() {
 	d.enter(Dispatching, StageDispatching)
 }
 
-// askAgain is for a history that was reset to before its admission: a conversation that may have been asked for its task is not
-// asked again, and keeps the scope that it named.
-func (d *draft) askAgain(past *State) {
-	if !d.Adopting || past.RunID != d.RunID {
-		return
-	}
-	d.Adopting = past.Adopting && past.Effect.Kind == KindAdopt && past.Effect.State == EffectReserved
-	g := *d.Goal
-	g.Scope = past.Scope
-	d.Goal, d.Scope = &g, past.Scope
-}
-
 // opening is the kind of the prompt that begins the work.
 func (s *State) opening() EffectKind {
 	switch {

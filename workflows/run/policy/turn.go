@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -315,28 +314,6 @@ func (d *draft) commit(r receipt.Receipt, answerDigest, progress string) verdict
 	}
 	d.succeed(KindContinuation, nil)
 	return acceptAs("continue_committed")
-}
-
-// refusesScope tells whether a conversation that is asked for its scope names one that may not be registered.
-func (s *State) refusesScope(r *receipt.Receipt) bool {
-	return s.Adopting && !s.Goal.Registers(r.Scope)
-}
-
-// foreignScope is the reading of such a receipt: it is asked for again, within the bound of the protocol.
-func (s *State) foreignScope(r receipt.Receipt) receipt.Reading {
-	return receipt.Reading{Code: CodeScopeRefused, Violation: true, Detail: fmt.Sprintf(
-		"active_scope is %q; write %s, or one that matches %s", clip(r.Scope, maxWord), s.Scope, s.Goal.Adopt.Scopes)}
-}
-
-// register takes the scope that the conversation names as its own, once. Source: "ChatGPT Web adapter boundary".
-func (d *draft) register(scope string) (adopted bool) {
-	if !d.Adopting {
-		return false
-	}
-	g := *d.Goal
-	g.Scope = scope
-	d.Goal, d.Scope, d.Adopting = &g, scope, false
-	return true
 }
 
 // ownProgress is the progress fingerprint without probes: the words of the receipt, or of the answer where a compact
