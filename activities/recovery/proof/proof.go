@@ -93,7 +93,7 @@ func (p Proof) goal(key string, run plan.AcceptanceRun, pace time.Duration) goal
 	interval := goal.Duration(pace)
 	return goal.Goal{
 		Continuation: goal.Continuation{MinInterval: &interval},
-		Objective: run.Objective, Outcome: "Acceptance run of a release", Scope: "release:" + key, Target: target,
+		Objective:    run.Objective, Outcome: "Acceptance run of a release", Scope: "release:" + key, Target: target,
 		Completion: goal.Completion{Host: p.Host, Checks: []goal.Check{{Name: "session", File: &goal.File{Path: p.Evidence}}}},
 	}
 }
@@ -144,26 +144,42 @@ func (p Proof) describe(ctx context.Context, id, key string) (*workflowpb.Workfl
 	return info, nil
 }
 
+// look reads the run of the key. One of a new conversation goes on under the conversation's own id.
 func (p Proof) look(ctx context.Context, id, key string) (Seen, error) {
-	seen := Seen{WorkflowID: id}
 	info, err := p.describe(ctx, id, key)
 	if err != nil {
-		return seen, err
+		return Seen{WorkflowID: id}, err
 	}
-	seen.Open = info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
-	value, err := p.Client.QueryWorkflow(ctx, id, "", workflows.QueryState)
+	state, err := p.state(ctx, id)
 	if err != nil {
-		return seen, err
+		return Seen{WorkflowID: id}, err
 	}
-	var state policy.State
-	if err := value.Get(&state); err != nil {
-		return seen, err
+	if next := state.HandedTo(); next != "" {
+		id = next
+		described, err := p.Client.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil {
+			return Seen{WorkflowID: id}, err
+		}
+		if state, err = p.state(ctx, id); err != nil {
+			return Seen{WorkflowID: id}, err
+		}
+		info = described.GetWorkflowExecutionInfo()
 	}
+	seen := Seen{WorkflowID: id, Open: info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
 	seen.Status, seen.Turns = string(state.Shown()), Turns(state.Chain())
 	if state.Goal != nil && state.Goal.Continuation.MinInterval != nil {
 		seen.MinInterval = state.Goal.Continuation.MinInterval.Std()
 	}
 	return seen, nil
+}
+
+func (p Proof) state(ctx context.Context, id string) (policy.State, error) {
+	var state policy.State
+	value, err := p.Client.QueryWorkflow(ctx, id, "", workflows.QueryState)
+	if err != nil {
+		return state, err
+	}
+	return state, value.Get(&state)
 }
 
 // Turns is the ledger of a run as evidence. Each turn continues the one before it.

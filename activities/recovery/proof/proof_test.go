@@ -95,3 +95,24 @@ func TestASessionStartsItsRunOnce(t *testing.T) {
 		t.Errorf("the run of another session was looked at: %v", err)
 	}
 }
+
+// twoRuns is a client that knows the run of a new conversation and the one that goes on for it.
+type twoRuns struct {
+	lastRun
+	states map[string]policy.State
+}
+
+func (r *twoRuns) QueryWorkflow(_ context.Context, id, _, _ string, _ ...any) (converter.EncodedValue, error) {
+	payload, err := converter.GetDefaultDataConverter().ToPayloads(r.states[id])
+	return client.NewValue(payload), err
+}
+
+func TestTheRunOfANewConversationIsFollowed(t *testing.T) {
+	const first, next = "run:site:new:k", "run:site:c"
+	moved := policy.State{Status: policy.HandedOff, Succession: &policy.Succession{Successor: next}}
+	runs := &twoRuns{lastRun{memo: "k"}, map[string]policy.State{first: moved, next: {Status: policy.Dispatched, Ledger: []policy.LedgerTurn{{Effect: "fx_1"}}}}}
+	seen, err := Proof{Client: runs}.look(t.Context(), first, "k")
+	if err != nil || seen.WorkflowID != next || seen.Status != "dispatched" || len(seen.Turns) != 1 {
+		t.Errorf("%+v, %v", seen, err)
+	}
+}
