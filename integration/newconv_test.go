@@ -7,13 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
 	"steward/integration/chatlab"
-	"steward/workflows"
 	"steward/workflows/run/policy"
 )
 
@@ -82,27 +80,6 @@ func kinds(s policy.State) (kinds []policy.EffectKind) {
 		kinds = append(kinds, t.Kind)
 	}
 	return kinds
-}
-
-func TestAConversationThatAnotherRunOwnsIsNotTakenOver(t *testing.T) {
-	s := start(t)
-	s.browserWorker(t, "owned", fault{})
-	const name = "g-p-00000000000000ab-owned"
-	page := s.project(t, name, `{page: {provisional: 3s}, otherwise: [{text: working}, {gate: never}]}`)
-	run := s.create(t, "owned", page, "owned")
-	require.Eventually(t, func() bool { return len(s.in(name)) == 1 }, 20*time.Second, 50*time.Millisecond)
-	id := ""
-	for id = range s.in(name) {
-	}
-	owner := s.start(t, id, s.input(id, "nobody", func(in map[string]any) {
-		in["target"].(map[string]any)["conversation_url"] = s.lab.URL() + "/g/" + name + "/c/" + id
-	}))
-	state := s.until(t, run.GetID(), "blocked", func(st policy.State) bool { return st.Blocker != nil })
-	require.Equal(t, policy.BlockedOwned, state.Blocker.Class)
-	s.update(t, run.GetID(), workflows.MessageStop, map[string]any{"operator": "me", "reason": "enough"})
-	require.Equal(t, policy.Stopped, s.result(t, run).Status)
-	require.Equal(t, policy.Dispatching, s.state(t, owner.GetID()).Status)
-	require.Equal(t, map[string]int{id: 1}, s.in(name))
 }
 
 // creationRounds of each fault.

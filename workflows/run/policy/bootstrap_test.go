@@ -133,6 +133,20 @@ func TestANewConversationIsBoundOnceWhateverElseHappens(t *testing.T) {
 		require.Equal(t, []any{policy.KindEnrollment, ""}, []any{next.s.Effect.Kind, next.s.Effect.Alias})
 	})
 
+	t.Run("another run that has the conversation is not disturbed", func(t *testing.T) {
+		w := start(t, created)
+		w.begin()
+		w.take(w.succeededAt(otherURL))
+		s := w.succeed()
+		s.Owned, s.Successor = true, "run:chatgpt:other"
+		w.take(s)
+		require.Equal(t, policy.BlockedOwned, w.s.Blocker.Class)
+		require.Equal(t, kernel.Timer, w.owes().Class, "its end is looked for")
+		w.succeed()
+		next := w.successor()
+		next.is(policy.Dispatched, policy.OweObserve)
+	})
+
 	t.Run("an address that no run can have waits for a person or another profile", func(t *testing.T) {
 		w := start(t, created)
 		w.begin()
