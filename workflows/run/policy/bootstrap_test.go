@@ -46,6 +46,10 @@ func (w *walk) boundTo() *walk {
 	e.Successor = next.s.WorkflowID
 	w.take(e)
 	w.is(policy.HandedOff, "finish")
+	require.Equal(w, next.s.WorkflowID, w.s.HandedTo())
+	again := zero(w.tester)
+	again.try(policy.OccurrenceRequested{Start: startOf(secondRun, &w.s, created)})
+	require.Contains(w, again.s.Failure.Problems[0], "goes on as "+next.s.WorkflowID)
 	return next
 }
 

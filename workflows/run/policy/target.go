@@ -64,7 +64,11 @@ func barred(past *State, scope string, replan bool) (problems []string) {
 		if past.Status == HandedOff {
 			code = CodeLineageHandedOff
 		}
-		refuse(code, fmt.Sprintf("scope %s has ended for good; start with a new scope", past.Scope))
+		remedy := fmt.Sprintf("scope %s has ended for good; start with a new scope", past.Scope)
+		if next := past.HandedTo(); next != "" {
+			remedy = fmt.Sprintf("scope %s goes on as %s; look there, or start with a new scope", past.Scope, next)
+		}
+		refuse(code, remedy)
 	case past.left(scope) != nil:
 		code := CodeLineageHandedOff
 		if past.left(scope).Status == GoalComplete {
