@@ -62,7 +62,7 @@ func (a *app) isolate(ctx context.Context) (func(), error) {
 const claimEvery = 500 * time.Millisecond
 
 // whileOwner ends the context when another incarnation owns the home: a worker that was frozen during a switch and woken after
-// it does not go on polling. The function ends the watch.
+// it does not go on polling. Until then it renews the record of the worker in the home. The function ends the watch.
 func whileOwner(ctx context.Context, claimed *home.Claimed) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if claimed != nil {
@@ -78,6 +78,8 @@ func whileOwner(ctx context.Context, claimed *home.Claimed) (context.Context, fu
 						cancel(err)
 						return
 					}
+					now := time.Now()
+					_ = os.Chtimes(workerFile(claimed.Dir), now, now) // where there is none yet, it does not serve yet
 				}
 			}
 		}()
@@ -104,7 +106,7 @@ func rulesCap(claimed *home.Claimed) (int, error) {
 func newWorkerReadyCommand(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "ready", Short: "Tell whether the worker of the data folder serves its queues", Args: cobra.NoArgs,
-		Long: "Exit code 0: the process that owns the data folder has said that it serves. Exit code 75: not yet. It asks no server; a\n" +
+		Long: "Exit code 0: the process that owns the data folder has said that it serves, and lives. Exit code 75: not yet. It asks no server; a\n" +
 			"release plan for Steward itself uses it as service.ready.",
 		RunE: func(*cobra.Command, []string) error {
 			w, err := servingWorker(app.settings.DataDir)
@@ -117,6 +119,9 @@ func newWorkerReadyCommand(app *app) *cobra.Command {
 		},
 	}
 }
+
+// silence is how long a living worker is quiet at most: it renews its record every claimEvery.
+const silence = 20 * time.Second
 
 // servingWorker is the record of the worker that owns a data folder and serves.
 func servingWorker(dataDir string) (workerRecord, error) {
@@ -131,5 +136,9 @@ func servingWorker(dataDir string) (workerRecord, error) {
 	if w.PID != owner.Owner.PID || !owner.Owner.Lives() {
 		return w, fmt.Errorf("process %d owns %s in epoch %d, and the last to say that it serves was process %d", owner.Owner.PID, dataDir, owner.Epoch, w.PID)
 	}
-	return w, nil
+	info, err := os.Stat(workerFile(dataDir))
+	if err == nil && time.Since(info.ModTime()) > silence {
+		err = fmt.Errorf("process %d was last heard of at %s; it hangs or is frozen", w.PID, info.ModTime().Format(time.RFC3339))
+	}
+	return w, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -72,6 +73,13 @@ func TestWorkerReadyIsTheWordOfTheOwner(t *testing.T) {
 	require.Equal(t, exitInconclusive, ready(), "nobody owns the folder")
 	require.NoError(t, home.Acquire(dir, 1, "tree", self))
 	require.Equal(t, 0, ready())
+	long := time.Now().Add(-2 * silence)
+	require.NoError(t, os.Chtimes(workerFile(dir), long, long))
+	require.Equal(t, exitInconclusive, ready(), "it hangs")
+	ctx, done := whileOwner(t.Context(), &home.Claimed{Dir: dir, Claim: home.Claim{Epoch: 1, Release: "tree"}})
+	require.Eventually(t, func() bool { return ready() == 0 }, 20*time.Second, 100*time.Millisecond, "it is heard of again")
+	require.NoError(t, ctx.Err())
+	done()
 	record(self.PID + 1)
 	require.Equal(t, exitInconclusive, ready(), "the word of the one before")
 }
