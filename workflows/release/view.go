@@ -59,6 +59,9 @@ func details(s policy.State, b machine.Book) string {
 		p.lane("live now", s.Active)
 	}
 	p.waits(w)
+	if s.Phase == policy.RolledBack {
+		p.line("\n**A serves as before**: release `%s`", short(s.Stable.Release))
+	}
 	p.operation(w)
 	p.soak(s)
 	p.receipts(s.Receipts)
@@ -81,7 +84,7 @@ func (p *page) lane(name string, i evidence.Identity) {
 
 func (p *page) waits(w policy.Why) {
 	if w.End != nil {
-		p.line("\n**Ended** at %s %s %s", w.End.At.UTC().Format(clock), text(w.End.Code), text(w.End.Detail))
+		p.line("\n**Ended** at %s%s", w.End.At.UTC().Format(clock), reason(w.End.Code, w.End.Detail))
 		for _, problem := range w.End.Problems {
 			p.line("- %s", text(problem))
 		}
@@ -97,6 +100,14 @@ func (p *page) waits(w policy.Why) {
 	if a := w.Attention; a != nil {
 		p.line("\n**Needs a person** (`%s`, since %s): %s\n\n`%s`", a.Class, a.Since.UTC().Format(clock), text(a.Ask), a.Command)
 	}
+}
+
+// reason is a code with its detail; empty for a good end.
+func reason(code, detail string) string {
+	if code == "" {
+		return ""
+	}
+	return fmt.Sprintf(": `%s` %s", code, text(detail))
 }
 
 func (p *page) operation(w policy.Why) {
@@ -146,8 +157,16 @@ func (p *page) receipts(all []evidence.Receipt) {
 	}
 	p.line("\n| receipt | outcome | at | |\n| --- | --- | --- | --- |")
 	for _, r := range slices.Backward(all[max(0, len(all)-shownReceipts):]) {
-		p.line("| `%s` | %s | %s | %s |", text(r.Gate), r.Outcome, r.At.UTC().Format(time.TimeOnly), text(r.Code+" "+r.Line))
+		p.line("| `%s` | %s | %s | %s |", text(r.Gate), r.Outcome, r.At.UTC().Format(time.TimeOnly), text(said(r)))
 	}
+}
+
+// said is what a receipt tells: its code, unless its line begins with it.
+func said(r evidence.Receipt) string {
+	if strings.HasPrefix(r.Line, r.Code) {
+		return r.Line
+	}
+	return strings.TrimSpace(r.Code + " " + r.Line)
 }
 
 const shownEntries = 12
