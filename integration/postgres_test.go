@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -225,8 +226,8 @@ func (c *crowd) received(t *testing.T, id, conversation string) (effects []strin
 	return effects
 }
 
-// operate does what a person has to: say of a send of unknown outcome what the site really received. It returns whether the
-// run has ended.
+// operate does what a person has to: say of a send of unknown outcome what the site really received, and let a run go on whose
+// worker was killed too often before it armed. It returns whether the run has ended.
 func (c *crowd) operate(t *testing.T, id, conversation string, asked *int) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -243,20 +244,25 @@ func (c *crowd) operate(t *testing.T, id, conversation string, asked *int) bool 
 	}
 	var s policy.State
 	answer, err := c.client.QueryWorkflow(ctx, id, "", workflows.QueryState)
-	if err != nil || answer.Get(&s) != nil || s.Blocker == nil || s.Blocker.Class != policy.BlockedUnknown {
+	if err != nil || answer.Get(&s) != nil || s.Blocker == nil {
 		return false
 	}
-	word := workflows.MessageNotApplied
-	for _, effect := range c.received(t, id, conversation) {
-		if effect == s.Effect.ID {
+	word, payload := "", map[string]any{"operator": "test"}
+	switch s.Blocker.Class {
+	case policy.BlockedUnknown:
+		word = workflows.MessageNotApplied
+		if slices.Contains(c.received(t, id, conversation), s.Effect.ID) {
 			word = workflows.MessageApplied
 		}
+		payload["effect_id"], payload["generation"], payload["without_observation"] = s.Effect.ID, s.Effect.Generation, true
+		payload["reason"] = "the site says so"
+	case policy.BlockedFailures:
+		word, payload["answers"], payload["reason"] = workflows.MessageResume, s.Blocker.ID, "its worker is back"
+	default:
+		return false
 	}
 	handle, err := c.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: word, WaitForStage: client.WorkflowUpdateStageCompleted,
-		Args: []any{map[string]any{
-			"effect_id": s.Effect.ID, "generation": s.Effect.Generation, "operator": "test", "reason": "the site says so", "without_observation": true,
-		}},
+		WorkflowID: id, UpdateName: word, WaitForStage: client.WorkflowUpdateStageCompleted, Args: []any{payload},
 	})
 	var decided machine.Answer
 	if err == nil && handle.Get(ctx, &decided) == nil && decided.Decision == "accept" {
@@ -316,7 +322,7 @@ func TestManyWorkersOnPostgres(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf("%d runs ended in %v; %d workers and the server were killed; an operator was asked about %d sends",
+	t.Logf("%d runs ended in %v; %d workers and the server were killed; an operator was needed %d times",
 		len(runs), time.Since(began).Round(time.Second), kills, asked)
 	require.True(t, restarted, "the server was killed once")
 	require.Empty(t, c.site.Twice())
