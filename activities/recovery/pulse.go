@@ -24,7 +24,9 @@ const (
 
 // NewBeat makes heartbeats through a client that the server has answered before they return.
 func NewBeat(c client.Client) func(context.Context, activities.OperationProgress) error {
-	return func(ctx context.Context, progress activities.OperationProgress) error { return beat.Record(ctx, c, progress) }
+	return func(ctx context.Context, progress activities.OperationProgress) error {
+		return beat.Record(ctx, c, progress)
+	}
 }
 
 // pulse heartbeats one operation. Its calls never overlap, and from arming on every one of them carries it.

@@ -48,8 +48,9 @@ var treeName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func (s Store) Path(tree string) string { return filepath.Join(s.Dir, tree) }
 
 // Import copies a built folder into the store and returns its tree hash. The copy is read-only and on the disk before it gets
-// its name. Content that names a private place (the home of a service) is refused, and so are links that lead outside.
-// Importing the same content again changes nothing.
+// its name. Content that names a private place (the home of a service) is refused, and so are links that lead outside. The folder
+// of recovery may be named, also when it lies in a home: compilers write down where the source was. Importing the same content
+// again changes nothing.
 func (s Store) Import(source string, private ...string) (string, error) {
 	if err := durable.MkdirAll(s.Dir); err != nil {
 		return "", err
@@ -60,7 +61,7 @@ func (s Store) Import(source string, private ...string) (string, error) {
 	}
 	defer func() { _ = removeAll(part) }()
 	tree := filepath.Join(part, "tree")
-	if err := copyTree(source, tree, private); err != nil {
+	if err := copyTree(source, tree, filepath.Dir(s.Dir)+"/", private); err != nil {
 		return "", fmt.Errorf("store %s: %w", source, err)
 	}
 	hash, err := TreeHash(tree)
@@ -171,7 +172,7 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-func copyTree(source, destination string, private []string) error {
+func copyTree(source, destination, recovery string, private []string) error {
 	root, err := filepath.EvalSymlinks(source)
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ func copyTree(source, destination string, private []string) error {
 			return fmt.Errorf("%w: %s is neither a file, a folder nor a link", ErrNotPortable, rel)
 		}
 		files++
-		return copyRegular(path, to, private)
+		return copyRegular(path, to, recovery, private)
 	})
 	if err != nil {
 		return err
@@ -213,13 +214,13 @@ func copyTree(source, destination string, private []string) error {
 	return nil
 }
 
-func copyRegular(path, to string, private []string) error {
+func copyRegular(path, to, recovery string, private []string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	for _, place := range private {
-		named, err := contains(path, place)
+		named, err := contains(path, place, recovery)
 		if err != nil {
 			return err
 		}
@@ -246,29 +247,45 @@ func copyLink(root, path, to string) error {
 	return os.Symlink(target, to)
 }
 
-// contains tells whether a file has the text anywhere in it.
-func contains(path, text string) (bool, error) {
+// contains tells whether a file has the text anywhere in it, other than as the beginning of except.
+func contains(path, text, except string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	want, kept := []byte(text), 0
-	buffer := make([]byte, 1<<20+len(want))
+	longest := max(len(text), len(except))
+	buffer, kept := make([]byte, 1<<20+longest), 0
 	for {
 		n, err := f.Read(buffer[kept:])
-		if bytes.Contains(buffer[:kept+n], want) {
-			return true, nil
-		}
-		if errors.Is(err, io.EOF) {
-			return false, nil
-		}
-		if err != nil {
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
 			return false, err
 		}
-		tail := min(len(want)-1, kept+n)
-		copy(buffer, buffer[kept+n-tail:kept+n])
-		kept = tail
+		window := buffer[:kept+n]
+		if names(window, text, except, ended) {
+			return true, nil
+		}
+		if ended {
+			return false, nil
+		}
+		kept = copy(buffer, window[max(0, len(window)-longest+1):])
+	}
+}
+
+// names looks for the text in one part of a file. What may still become except with the next part is left to that.
+func names(window []byte, text, except string, last bool) bool {
+	for {
+		at := bytes.Index(window, []byte(text))
+		if at < 0 {
+			return false
+		}
+		window = window[at:]
+		begun := strings.HasPrefix(except, string(window[:min(len(window), len(except))]))
+		if !begun || len(window) < len(except) && last {
+			return true
+		}
+		window = window[1:]
 	}
 }
 

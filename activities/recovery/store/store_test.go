@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -105,6 +106,29 @@ func TestWhatIsNotPortableIsRefused(t *testing.T) {
 	}
 	if _, err := s.Import(inside, home); err != nil {
 		t.Errorf("a link inside: %v", err)
+	}
+}
+
+// A home is found wherever the parts in which a file is read end; the folder of recovery in it may be named.
+func TestHomeIsFoundInEveryPlaceOfAFile(t *testing.T) {
+	const home, recovery = "/home/me", "/home/me/recovery/"
+	const part = 1<<20 + len(recovery)
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{home, true}, {home + "/data", true}, {home + "/recovery", true}, {recovery, false}, {recovery + "sources/a.go", false},
+		{recovery + home, true}, {"/home/m", false}, {home + "/recover", true}, {recovery + recovery, false},
+	} {
+		for _, before := range []int{0, 1, part - len(c.text) - 3, part - len(c.text), part - 9, part - 3, part - 1, part, 2 * part} {
+			for _, after := range []string{"", strings.Repeat("y", part)} {
+				dir := build(t, map[string]string{"file": strings.Repeat("x", before) + c.text + after})
+				got, err := contains(filepath.Join(dir, "file"), home, recovery)
+				if err != nil || got != c.want {
+					t.Errorf("%q after %d bytes, before %d: %t, %v", c.text, before, len(after), got, err)
+				}
+			}
+		}
 	}
 }
 
