@@ -223,7 +223,7 @@ func (h *selfHosted) session(t *testing.T) release.State {
 // phase waits until the session shows a phase.
 func (h *selfHosted) phase(t *testing.T, want string) release.State {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		state := h.session(t)
 		if state.Shown() == want {
