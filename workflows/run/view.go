@@ -54,7 +54,7 @@ func details(s policy.State, b machine.Book) string {
 	p.line("**Status:** `%s`%s", w.Status, paused(s))
 	if s.Goal != nil {
 		p.line("\n**Goal:** %s\n", text(s.Goal.Outcome))
-		p.line("**Conversation:** %s (`%s`), scope `%s`\n", place(s), s.Site.Site, s.Scope)
+		p.line("**Conversation:** %s (`%s`), scope `%s`%s\n", place(s), s.Site.Site, s.Scope, proposed(s))
 	}
 	p.waits(w)
 	p.effect(s)
@@ -75,6 +75,14 @@ func details(s policy.State, b machine.Book) string {
 	}
 	p.journal(b)
 	return p.String()
+}
+
+// proposed tells a scope that the conversation has not confirmed.
+func proposed(s policy.State) string {
+	if s.Adopting {
+		return " (proposed; the conversation is asked for its own)"
+	}
+	return ""
 }
 
 // place is the address of the conversation, or where the first message creates it.

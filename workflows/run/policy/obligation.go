@@ -120,6 +120,9 @@ func (s *State) sendSummary() string {
 
 func (s *State) oweObserve() kernel.Obligation {
 	key := numbered(s.Effect.ID, s.Turn.Look)
+	if s.unbound() {
+		return owe(kernel.ReadOnly, OweObserve, key, "follow "+s.Effect.ID+" to the address of its conversation")
+	}
 	return owe(kernel.ReadOnly, OweObserve, key, "follow the turn of "+s.Effect.ID)
 }
 
