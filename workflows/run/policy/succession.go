@@ -193,6 +193,8 @@ func (d *draft) successionStarted() verdict {
 		return reject(CodeIllegal)
 	case d.Succession.Begun:
 		return noOp(CodeDuplicate)
+	case d.Blocker != nil && d.Blocker.Class == BlockedOwned && !d.Blocker.NotBefore.IsZero():
+		return reject(CodeNotDue)
 	}
 	next := *d.Succession
 	next.Begun = true

@@ -61,7 +61,8 @@ func (x *world) serve() {
 		x.person()
 		return
 	case kernel.Effect:
-		if x.s.Effect.State != policy.EffectDispatching && !x.begins(o) {
+		begun := x.s.Effect.State == policy.EffectDispatching || o.Kind == policy.OweSucceed && x.s.Succession.Begun
+		if !begun && !x.begins(o) {
 			return
 		}
 	}
