@@ -79,6 +79,7 @@ func standings(r scan.Result) map[string]scan.Standing {
 // Each chosen conversation of the project is asked for its task once, over repeated scans and a restart; the run that a first
 // message began, and what is excluded, undated or of another project, is left alone.
 func TestDiscoveryEnrollsEachChosenConversationOnce(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	p := s.browserWorker(t, "found", fault{})
 	const name, project, other = "g-p-00000000000000d1-found", "g-p-00000000000000d1", "g-p-00000000000000d2-other"

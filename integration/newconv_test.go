@@ -55,6 +55,7 @@ func (s *stack) in(project string) map[string]int {
 }
 
 func TestANewConversationIsCreatedBoundAndWorkedOn(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.browserWorker(t, "created", fault{})
 	const name = "g-p-00000000000000aa-created"
@@ -126,6 +127,7 @@ func TestFaultsOfABootstrapNeverCreateTwoConversations(t *testing.T) {
 
 // A worker that is killed when the message has been seen, and before anybody was told the address.
 func TestABootstrapWhoseAddressWasLostIsFoundAgain(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	const name = "g-p-00000000000000ac-lost"
 	page := s.project(t, name, `page: {provisional: 300ms}`+oneTurn)
