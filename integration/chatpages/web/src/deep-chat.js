@@ -47,9 +47,11 @@ function message(turn) {
 // handler is called by the component with a new message of the person.
 async function handler(body, signals) {
   const mine = {signals, id: '', sent: 0}
+  const asked = element
   signals.stopClicked.listener = () => host.report('stop')
   mine.id = await host.send(body.messages.at(-1).text)
   if (!mine.id) return signals.onResponse({error: host.say('error')})
+  if (element !== asked) return // drawn anew meanwhile, with this message
   signals.onOpen()
   live = mine
   pump()
