@@ -20,6 +20,7 @@ import (
 
 	"steward/activities"
 	"steward/activities/admission"
+	"steward/activities/browser"
 	"steward/activities/checks"
 	"steward/config/sites"
 	"steward/integration/chatlab"
@@ -39,6 +40,7 @@ type stack struct {
 	lab      *chatlab.Server
 	pages    map[string]*chatlab.Server // behind the interfaces of chatpages, by site
 	sitesDir string
+	logins   map[string]*browser.Browser // in this process
 	stop     []func()
 }
 
@@ -95,7 +97,7 @@ func newSite() (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{dir: dir, sitesDir: filepath.Join(dir, "sites"), pages: map[string]*chatlab.Server{}}
+	s := &stack{dir: dir, sitesDir: filepath.Join(dir, "sites"), pages: map[string]*chatlab.Server{}, logins: map[string]*browser.Browser{}}
 	s.stop = append(s.stop, func() { os.RemoveAll(dir) })
 	if s.lab, err = chatlab.Start(chatlab.Options{Dir: dir, Speed: 2}); err != nil {
 		return s, err

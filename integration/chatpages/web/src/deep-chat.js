@@ -4,7 +4,7 @@ import 'deep-chat'
 import {Host, textOf} from './host.js'
 
 let element = null
-let live = null // the answer that streams into the component: {signals, id, sent}
+let live = null // the answer that streams into the component: {signals, id of the message, characters sent, busy}
 
 const host = new Host({
   show(turns) {
@@ -18,6 +18,7 @@ const host = new Host({
     element.connect = {stream: true, handler}
     // Without this style the component's editor keeps neither tabs nor several spaces.
     element.textInput = {placeholder: {text: host.say('ask')}, styles: {text: {whiteSpace: 'pre-wrap'}}}
+    element.errorMessages = {displayServiceErrorMessages: true}
     if (host.page.draft) element.defaultInput = {text: host.page.draft}
     host.place.append(element)
   },
@@ -46,29 +47,40 @@ function message(turn) {
 
 // handler is called by the component with a new message of the person.
 async function handler(body, signals) {
-  const mine = {signals, id: '', sent: 0}
-  const asked = element
+  const mine = {signals, id: '', sent: 0, busy: false}
+  live = mine
   signals.stopClicked.listener = () => host.report('stop')
   mine.id = await host.send(body.messages.at(-1).text)
-  if (!mine.id) return signals.onResponse({error: host.say('error')})
-  if (element !== asked) return // drawn anew meanwhile, with this message
-  signals.onOpen()
-  live = mine
-  pump()
+  if (live !== mine) return // drawn anew meanwhile, with this message
+  if (mine.id) {
+    signals.onOpen()
+    return pump()
+  }
+  live = null
+  signals.onResponse({error: host.say('error')})
 }
 
-// pump hands on what the site has told of the answer.
-function pump() {
-  const at = host.turns.findIndex((turn) => turn.nodes[0]?.id === live.id)
-  const turn = at < 0 ? null : host.turns[at + 1]
-  if (!turn) return
-  const text = textOf(turn)
-  if (text.length > live.sent) live.signals.onResponse({text: text.slice(live.sent)})
-  live.sent = text.length
-  if (!turn.done) return
-  if (turn.note) live.signals.onResponse({error: host.say(turn.note.kind)})
-  live.signals.onClose()
-  live = null
+// pump hands on what the site has told of the answer, one piece after the other.
+async function pump() {
+  const mine = live
+  if (!mine.id || mine.busy) return
+  mine.busy = true
+  while (live === mine) {
+    const turn = host.turns[host.turns.findIndex((one) => one.nodes[0]?.id === mine.id) + 1]
+    const text = turn?.role === 'assistant' ? textOf(turn) : ''
+    if (text.length > mine.sent) {
+      const more = text.slice(mine.sent)
+      mine.sent = text.length
+      await mine.signals.onResponse({text: more})
+    } else if (turn?.role === 'assistant' && turn.done) {
+      live = null
+      if (turn.note) await mine.signals.onResponse({error: host.say(turn.note.kind)})
+      else mine.signals.onClose()
+    } else {
+      break
+    }
+  }
+  mine.busy = false
 }
 
 host.start()
