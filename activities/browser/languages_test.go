@@ -154,7 +154,8 @@ func TestWordsOfThePageInAConversationAreNoState(t *testing.T) {
 func TestATurnThatAPersonContinuesIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	l := useLab(t)
-	c := l.conversation(t, `otherwise: [{text: "The first half. "}, {banner: continue_button}, {more: "\n\n{{receipt \"CONTINUE\" \"a\" \"b\"}}"}]`)
+	c := l.conversation(t, `otherwise: [{text: "The first half. "}, {banner: continue_button},
+		{more: "\n\n{{receipt \"CONTINUE\" \"a\" \"b\"}}"}]`)
 	fx := effect()
 	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)
 	require.NoError(t, l.AwaitGate(t.Context(), c.ID, "continue_button"))

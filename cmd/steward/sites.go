@@ -82,8 +82,8 @@ func newSitesShowCommand(app *app) *cobra.Command {
 
 func newSitesCheckCommand(app *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "check [FILE | FOLDER]", Short: "Check a profile file and tell what it would override, or a folder; default the folder of the settings",
-		Args: cobra.MaximumNArgs(1),
+		Use: "check [FILE | FOLDER]", Args: cobra.MaximumNArgs(1),
+		Short: "Check a profile file and tell what it would override, or a folder; default the folder of the settings",
 		RunE: func(_ *cobra.Command, args []string) error {
 			target := app.settings.SitesDir
 			if len(args) == 1 {

@@ -53,7 +53,9 @@ func TestCheckingAFileThatStandsInTheFolderComparesWithWhatIsBelow(t *testing.T)
 }
 
 func TestAFileThatBreaksAnotherIsRefused(t *testing.T) {
-	dir := dirOf(t, map[string]string{"child.yaml": "site: child\nextends: lab\nmessage_probe: {allowed: true}\n", "lab.yaml": "site: lab\nextends: chatgpt\n"})
+	dir := dirOf(t, map[string]string{
+		"child.yaml": "site: child\nextends: lab\nmessage_probe: {allowed: true}\n", "lab.yaml": "site: lab\nextends: chatgpt\n",
+	})
 	file := filepath.Join(dirOf(t, map[string]string{"new.yaml": "site: lab\nextends: chatgpt\nmessage_probe: {text: ' '}\n"}), "new.yaml")
 	_, err := CheckFile(file, dir)
 	require.ErrorContains(t, err, "message_probe.text: want the line to send")
