@@ -165,8 +165,12 @@ func TestConformanceTextsArriveExactly(t *testing.T) {
 func TestConformanceTurnsAreReadToTheirEnd(t *testing.T) {
 	everySite(t, func(t *testing.T, s *stack, p page) {
 		b := s.login(t, p.site)
-		c := p.chat(t, p.site, `{page: {long_poll: true}, replies: [[{think: 200ms}, {text: "Working. Something went wrong, says the log."}, {gate: go},
-			{more: "\n\n{{receipt \"CONTINUE\" \"first\" \"more to do\"}}"}], [{text: "Half an answer"}, {banner: analysis_paused}]]}`)
+		c := p.chat(t, p.site, `
+page: {long_poll: true}
+replies:
+  - [{think: 200ms}, {text: "Working. Something went wrong, says the log."}, {gate: go},
+     {more: "\n\n{{receipt \"CONTINUE\" \"first\" \"more to do\"}}"}]
+  - [{text: "Half an answer"}, {banner: analysis_paused}]`)
 		first, second := newEffect(), newEffect()
 		r, err := b.Send(t.Context(), send(c, first, "one"))
 		require.NoError(t, err)

@@ -119,7 +119,7 @@ func (s *stack) servePages() error {
 		}
 		s.stop = append(s.stop, func() { _ = site.Close() })
 		s.pages[name] = site
-		if err := writeProfile(s.sitesDir, name, name, site.URL()); err != nil {
+		if err := writeProfile(s.sitesDir, name, name, site.URL(), "settle: {stable: 600ms, extra: 1s}"); err != nil {
 			return err
 		}
 	}
@@ -127,10 +127,10 @@ func (s *stack) servePages() error {
 }
 
 // writeSite points a profile with the facts of the real site to the fixture site, without its waits.
-func writeSite(dir, origin string) error { return writeProfile(dir, "chatlab", "chatgpt", origin) }
+func writeSite(dir, origin string) error { return writeProfile(dir, "chatlab", "chatgpt", origin, "") }
 
-// writeProfile writes the profile of a site that is served for the tests.
-func writeProfile(dir, name, base, origin string) error {
+// writeProfile writes the profile of a site that is served for the tests, with more keys of its own.
+func writeProfile(dir, name, base, origin, more string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -152,7 +152,8 @@ timings:
     reconcile: [100ms, 300ms, 500ms, 1s]
     unclear: [200ms, 200ms, 200ms]
     heartbeat: 3s
-`, name, base, origin)
+%s
+`, name, base, origin, more)
 	return os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(profile), 0o600)
 }
 
