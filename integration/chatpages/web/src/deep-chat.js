@@ -14,7 +14,7 @@ const host = new Host({
     element.style.width = '100%'
     element.style.height = '100%'
     element.style.border = 'none'
-    element.history = turns.filter((turn) => turn.done).map(message)
+    element.history = turns.filter((turn) => turn.done).flatMap((turn) => [message(turn), ...failure(turn)])
     element.connect = {stream: true, handler}
     // Without this style the component's editor keeps neither tabs nor several spaces.
     element.textInput = {placeholder: {text: host.say('ask')}, styles: {text: {whiteSpace: 'pre-wrap'}}}
@@ -37,12 +37,17 @@ const host = new Host({
     const {turn} = event
     if (element.getMessages().length < host.turns.length) element.addMessage(message(turn))
     else if (turn.role === 'assistant') element.updateMessage(message(turn), element.getMessages().length - 1)
-    if (turn.note) element.addMessage({error: host.say(turn.note.kind)})
+    for (const one of failure(turn)) element.addMessage(one)
   },
 })
 
 function message(turn) {
   return {role: turn.role === 'user' ? 'user' : 'ai', text: textOf(turn)}
+}
+
+// failure is what the page shows below an answer that went wrong.
+function failure(turn) {
+  return turn.note ? [{error: host.say(turn.note.kind === 'continue_button' ? 'goOn' : turn.note.kind)}] : []
 }
 
 // handler is called by the component with a new message of the person.
@@ -74,8 +79,8 @@ async function pump() {
       await mine.signals.onResponse({text: more})
     } else if (turn?.role === 'assistant' && turn.done) {
       live = null
-      if (turn.note) await mine.signals.onResponse({error: host.say(turn.note.kind)})
-      else mine.signals.onClose()
+      for (const one of failure(turn)) await mine.signals.onResponse(one)
+      mine.signals.onClose()
     } else {
       break
     }
