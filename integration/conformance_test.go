@@ -51,7 +51,8 @@ func everySite(t *testing.T, test func(*testing.T, *stack, page)) {
 	}
 }
 
-func full() bool { return os.Getenv("STEWARD_TEST_FULL") != "" }
+// thorough tells that the full suite runs.
+func thorough() bool { return os.Getenv("STEWARD_TEST_FULL") != "" }
 
 // login is a browser in this process. The same name is the same browser, until the tests are over.
 func (s *stack) login(t *testing.T, name string) *browser.Browser {
@@ -129,7 +130,7 @@ func exactTexts() map[string]string {
 		"east asian":   "继续使用此对话\n質問してみましょう",
 		"32 kilobytes": strings.TrimSpace(strings.Repeat(line, 32<<10/len(line))),
 	}
-	if full() {
+	if thorough() {
 		return texts
 	}
 	short := []string{}
@@ -229,7 +230,7 @@ var pageStates = []struct {
 func TestConformancePageStatesSendNothing(t *testing.T) {
 	everySite(t, func(t *testing.T, s *stack, p page) {
 		for i, state := range pageStates {
-			if !state.short && !full() {
+			if !state.short && !thorough() {
 				continue
 			}
 			name := p.site
@@ -263,7 +264,7 @@ func TestConformancePageStatesSendNothing(t *testing.T) {
 // A message that the site refuses is never taken for a sent one, also on a page that shows it at once.
 func TestConformanceARefusedMessageIsNotTakenForASentOne(t *testing.T) {
 	everySite(t, func(t *testing.T, s *stack, p page) {
-		if !full() && p.site != "deep-chat" {
+		if !thorough() && p.site != "deep-chat" {
 			t.Skip("the short suite asks the page that shows messages at once")
 		}
 		b := s.login(t, p.site)
@@ -305,7 +306,7 @@ func TestConformanceANewConversationIsBoundOnce(t *testing.T) {
 
 func TestConformanceStopIsPressedOnce(t *testing.T) {
 	everySite(t, func(t *testing.T, s *stack, p page) {
-		if !full() && p.site == "chatlab" {
+		if !thorough() && p.site == "chatlab" {
 			t.Skip("the fixture site's own tests press Stop")
 		}
 		b := s.login(t, p.site)
@@ -339,11 +340,11 @@ replies:
 // first message; each prompt arrives exactly once.
 func TestConformanceThreeTurnsThroughKillWindows(t *testing.T) {
 	points := []string{"before_arm", "clicked"}
-	if full() {
+	if thorough() {
 		points = []string{"", "before_arm", "armed", "clicked"}
 	}
 	everySite(t, func(t *testing.T, s *stack, p page) {
-		if !full() && p.site == "chatlab" {
+		if !thorough() && p.site == "chatlab" {
 			t.Skip("the short suite kills this site's workers in the tests of faults")
 		}
 		for _, point := range points {
