@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,4 +75,19 @@ func TestUpHandsTheUsersFlagsToItsChildren(t *testing.T) {
 	require.NoError(t, cmd.ParseFlags([]string{"--data-dir", "/tmp/x", "--roles", "run,checks", "--port", "0"}))
 	require.Equal(t, []string{"server", "--data-dir=/tmp/x", "--port=0"}, childArgs(cmd, "server", "port", "ui-port"))
 	require.Equal(t, []string{"worker", "--data-dir=/tmp/x", "--roles=run,checks"}, childArgs(cmd, "worker", "roles", "stop-timeout"))
+}
+
+func TestDoctorAsksABrowserThatIsAttachedTo(t *testing.T) {
+	isolated(t)
+	dir := t.TempDir()
+	settings := filepath.Join(dir, "config.yaml")
+	text := fmt.Sprintf("browsers: [{name: own, site: chatgpt, mode: cdp, cdp_url: 'http://127.0.0.1:1', profile_dir: %s}]\n", filepath.Join(dir, "login"))
+	require.NoError(t, os.WriteFile(settings, []byte(text), 0o600))
+	out, err := command(t.Context(), "", "doctor", "-o", "json", "--config", settings, "--address", "127.0.0.1:1", "--data-dir", filepath.Join(dir, "data"))
+	require.Equal(t, exitFailed, exitCode(err))
+	findings := decode[[]setup.Finding](t, out)
+	at := slices.IndexFunc(findings, func(f setup.Finding) bool { return f.Name == "browser own" })
+	require.GreaterOrEqual(t, at, 0, out)
+	require.False(t, findings[at].OK)
+	require.Contains(t, findings[at].Fix, "--remote-debugging-port=1 --user-data-dir=")
 }
