@@ -31,6 +31,9 @@ func personal(t *testing.T, profile string) (*exec.Cmd, string) {
 	t.Helper()
 	executable, err := Executable("")
 	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(profile, 0o700))
+	// Its own page of tabs is one of those that only a person who works on browsers switches on.
+	require.NoError(t, os.WriteFile(filepath.Join(profile, "Local State"), []byte(`{"internal_only_uis_enabled":true}`), 0o600))
 	cmd := exec.Command(executable, "--headless", "--no-sandbox", "--remote-debugging-port=0", "--no-first-run", "--user-data-dir="+profile)
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
