@@ -153,7 +153,7 @@ func (v *releaseViewer) ended(id string, state policy.State) error {
 	case state.Refused():
 		return refusedStart(exitRefused, state.End.Problems)
 	}
-	if state.Phase == policy.RolledBack {
+	if state.WentBack() {
 		return exitWith(exitUnfinished, "%s went back: release %s serves as before. Why: %s: %s", id, shortHash(state.Stable.Release),
 			state.End.Code, state.End.Detail)
 	}

@@ -59,7 +59,7 @@ func details(s policy.State, b machine.Book) string {
 		p.lane("live now", s.Active)
 	}
 	p.waits(w)
-	if s.Phase == policy.RolledBack {
+	if s.WentBack() {
 		p.line("\n**A serves as before**: release `%s`", short(s.Stable.Release))
 	}
 	p.operation(w)

@@ -224,5 +224,8 @@ func (s *State) switched() bool {
 	return s.Phase == CutoverCommitted || s.Phase == Soaking
 }
 
+// WentBack tells whether the session ended with a verified return to A.
+func (s *State) WentBack() bool { return s.Phase == RolledBack }
+
 // Refused tells whether the start itself was refused: then there is no session on disk.
 func (s *State) Refused() bool { return s.Phase == Failed && s.End.Code == CodeStartRefused }
