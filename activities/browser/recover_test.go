@@ -100,7 +100,7 @@ func TestTheTimesOfAnObservation(t *testing.T) {
 	c, fx = l.conversation(t, `otherwise: [{text: begun}, {gate: never}]`), effect()
 	require.Equal(t, activities.SendCommitted, l.send(t, sendInput(c, fx, "words")).Outcome)
 	in = observeInput(c, fx)
-	in.Until = time.Now().Add(time.Second)
+	in.Until = time.Now().Add(5 * time.Second)
 	r = l.observe(t, in)
 	require.Equal(t, activities.TurnOpen, r.Turn)
 	require.False(t, r.SeenAt.IsZero())

@@ -10,7 +10,13 @@ const scrollerOf = () => {
   return document.scrollingElement
 }
 
+// rendered waits until the page had two frames to mount what came into view; a page in the background may get none for a while.
+const rendered = new Promise((resolve) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)))
+  setTimeout(resolve, 500)
+})
+
 const scroller = scrollerOf()
 if (query.op === 'end') scroller.scrollTop = scroller.scrollHeight
 else scroller.scrollTop = Math.max(0, scroller.scrollTop - Math.max(100, scroller.clientHeight * 0.3))
-return JSON.stringify({top: scroller.scrollTop <= 0, first: idOf(itemsOf()[0] ?? document.body)})
+return rendered.then(() => JSON.stringify({top: scroller.scrollTop <= 0, first: idOf(itemsOf()[0] ?? document.body)}))
