@@ -164,7 +164,7 @@ func (t *tabs) newTab(s *session, p place, run string) (*tab, error) {
 // Bounds of opening and closing a tab.
 const (
 	openLimit  = 20 * time.Second
-	closeLimit = 5 * time.Second
+	closeLimit = 15 * time.Second // past it the whole browser is given up, with everything in it: busy is not hung
 )
 
 // load navigates an owned tab to an address of its site and marks it as ours.
