@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -66,9 +67,7 @@ func messagesDuringASend(t *testing.T, k *killable) {
 	effect := map[string]any{"effect_id": state.Effect.ID, "generation": 1, "operator": "eve", "reason": "now"}
 	with := func(more map[string]any) map[string]any {
 		all := map[string]any{"operator": "eve", "reason": "now"}
-		for key, v := range more {
-			all[key] = v
-		}
+		maps.Copy(all, more)
 		return all
 	}
 	submit := func(event string, payload map[string]any) map[string]any {
@@ -122,7 +121,12 @@ func meaninglessPayloads(t *testing.T, k *killable) {
 	before := k.until(t, run.GetID(), "working", func(st policy.State) bool { return st.Effect.State == policy.EffectApplied })
 	for _, name := range []string{"stop", "resume", "not_applied", "supersede", "upgrade", "no_such_signal"} {
 		for _, payload := range []any{
-			[]byte{0xff, 0xfe}, "stop", 7, []any{}, nil, map[string]any{"operator": 1}, map[string]any{"operator": "eve", "reason": "x", "more": true},
+			[]byte{0xff, 0xfe},
+			"stop", 7,
+			[]any{},
+			nil,
+			map[string]any{"operator": 1},
+			map[string]any{"operator": "eve", "reason": "x", "more": true},
 			map[string]any{"operator": strings.Repeat("e", 100_000), "reason": "x"},
 		} {
 			require.NoError(t, k.client.SignalWorkflow(t.Context(), run.GetID(), "", name, payload))

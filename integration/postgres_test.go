@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -247,7 +248,8 @@ func (c *crowd) operate(t *testing.T, id, conversation string, asked *int) bool 
 	if err != nil || answer.Get(&s) != nil || s.Blocker == nil {
 		return false
 	}
-	word, payload := "", map[string]any{"operator": "test"}
+	var word string
+	payload := map[string]any{"operator": "test"}
 	switch s.Blocker.Class {
 	case policy.BlockedUnknown:
 		word = workflows.MessageNotApplied
@@ -291,10 +293,7 @@ func TestManyWorkersOnPostgres(t *testing.T) {
 	})
 	began := time.Now()
 	open := c.begin(t, simulated, real, turns)
-	runs := map[string]string{}
-	for id, conversation := range open {
-		runs[id] = conversation
-	}
+	runs := maps.Clone(open)
 	kills, asked, restarted := 0, 0, false
 	for next := time.Now().Add(every); len(open) > 0; {
 		if time.Now().After(next) {

@@ -20,10 +20,17 @@ func TestMembersAreProvenByTheirOwnAddress(t *testing.T) {
 	const a, b, c = "6710a2f4-8d1c-8000-9c55-0d2f6c1f2b9e", "22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333-333333333333"
 	within, bare := l.URL()+"/g/"+project+"/c/", l.URL()+"/g/g-p-0123456789abcdef/c/"
 	members, contradictions := p.members([]link{
-		{l.URL() + "/c/" + a, "Stale"}, {within + a, "Orders"}, {within + a, "Orders again"}, {bare + b, ""}, {within + b, "Late title"},
-		{l.URL() + "/g/g-p-fedcba9876543210-other/c/" + b, "Theirs"}, {l.URL() + "/c/" + c, "Side bar"},
-		{l.URL() + "/g/g-p-fedcba9876543210-other/c/" + c, "Other"}, {"https://example.com/g/" + project + "/c/" + c, "Foreign"},
-		{within + "WEB:1", "Unborn"}, {l.URL() + "/g/" + project + "/project", "The page"},
+		{l.URL() + "/c/" + a, "Stale"},
+		{within + a, "Orders"},
+		{within + a, "Orders again"},
+		{bare + b, ""},
+		{within + b, "Late title"},
+		{l.URL() + "/g/g-p-fedcba9876543210-other/c/" + b, "Theirs"},
+		{l.URL() + "/c/" + c, "Side bar"},
+		{l.URL() + "/g/g-p-fedcba9876543210-other/c/" + c, "Other"},
+		{"https://example.com/g/" + project + "/c/" + c, "Foreign"},
+		{within + "WEB:1", "Unborn"},
+		{l.URL() + "/g/" + project + "/project", "The page"},
 	}, time.Now())
 	require.Equal(t, []scan.Conversation{
 		{ID: a, URL: within + a, Title: "Orders", CreatedAt: time.Unix(0x6710a2f4, 0).UTC()}, {ID: b, URL: bare + b, Title: "Late title"},

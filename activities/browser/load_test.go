@@ -68,7 +68,7 @@ func TestSendsAndLooksUnderLoad(t *testing.T) {
 	// Turns that go on without a stop control: their tabs may be given to others between two looks.
 	var effects []string
 	results := make(chan activities.ObserveResult, n.conversations)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var conversations []activities.Conversation
 	for range n.conversations {

@@ -50,13 +50,13 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 	}
 	if b.Arm {
 		if err := b.Armer.Beat(ctx, activities.SendProgress{Step: "press", Armed: in.Generation}); err != nil {
-			return activities.SendResult{
-				Outcome: activities.SendDeferred, Class: activities.DeferWorkerUnavailable, Code: "heartbeat_unanswered", Detail: err.Error(),
-			}, nil
+			result.Outcome, result.Class, result.Armed = activities.SendDeferred, activities.DeferWorkerUnavailable, false
+			result.Code, result.Detail = "heartbeat_unanswered", err.Error()
+			return result, nil //nolint:nilerr // the outcome says it
 		}
 	}
 	if err := b.Site.Take(ctx, Message{Conversation: in.Conversation.ID, Effect: in.EffectID, Generation: in.Generation}); err != nil {
-		return activities.SendResult{Outcome: activities.SendDoubtful, Code: "commit_not_seen", Armed: true, Detail: err.Error()}, nil
+		return activities.SendResult{Outcome: activities.SendDoubtful, Code: "commit_not_seen", Armed: true, Detail: err.Error()}, nil //nolint:nilerr // the outcome says it
 	}
 	result.CommittedAt = time.Now().Round(time.Millisecond)
 	return result, nil

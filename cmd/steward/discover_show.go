@@ -174,7 +174,7 @@ func (r runs) showScan(ctx context.Context, id string) (shownScan, error) {
 		shown.Problem = "the scan is under way"
 		if err := r.query(ctx, shown.LastRun, "", workflows.QueryState, &result); err != nil {
 			shown.Problem += ", and no worker answers for it"
-			return shown, nil
+			return shown, nil //nolint:nilerr // the problem says it
 		}
 	} else if err := r.client.GetWorkflow(ctx, shown.LastRun, "").Get(ctx, &result); err != nil {
 		shown.Problem = scanFailure(err).Error()

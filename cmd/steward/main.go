@@ -69,7 +69,8 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&format, "output", "o", "text", "how to answer: text or json")
 	config.AddFlags(root.PersistentFlags(), "data_dir", "sites_dir", "log.level", "log.format")
 	root.AddCommand(
-		newUpCommand(app), newServerCommand(app), newWorkerCommand(app), newRecoveryCommand(app), newRunCommand(app), newInboxCommand(app), newDiscoverCommand(app), newReleaseCommand(app),
+		newUpCommand(app), newServerCommand(app), newWorkerCommand(app), newRecoveryCommand(app), newRunCommand(app),
+		newInboxCommand(app), newDiscoverCommand(app), newReleaseCommand(app),
 		newReplayCommand(app), newBrowserCommand(app),
 		newSitesCommand(app), newDoctorCommand(app), newSetupCommand(app), newDemoCommand(app), newChatlabCommand(app), newVersionCommand(app),
 	)

@@ -159,7 +159,8 @@ func (s *Site) checkPage(c *checker) {
 // lists are the page's lists by their key.
 func (p *Page) lists() map[string][]string {
 	return map[string][]string{
-		"shadow": p.Shadow, "idle": p.Idle, "user": p.User, "assistant": p.Assistant, "editor": p.Editor, "form": p.Form, "send": p.Send, "stop": p.Stop, "turns": p.Turns, "roles": p.Roles,
+		"shadow": p.Shadow, "idle": p.Idle, "user": p.User, "assistant": p.Assistant,
+		"editor": p.Editor, "form": p.Form, "send": p.Send, "stop": p.Stop, "turns": p.Turns, "roles": p.Roles,
 		"role_attributes": p.RoleAttributes, "turn_id": p.TurnID, "message_id": p.MessageID, "user_text": p.UserText,
 		"content": p.Content, "drop": p.Drop, "activity": p.Activity, "finished": p.Finished, "busy": p.Busy,
 		"outside": p.Outside, "scroller": p.Scroller, "links": p.Links,

@@ -16,8 +16,7 @@ import (
 // keysOf are the keys of a type as docs/sites.md writes them.
 func keysOf(prefix string, t reflect.Type) []string {
 	var keys []string
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if name == "" {
 			continue

@@ -10,7 +10,9 @@ import (
 
 func TestARefreshTakesCorrectedFilesAndKeepsWhatItHadOverBadOnes(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) { require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)) }
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
 	write("mine.yaml", "site: mine\nextends: chatgpt\nversion: 1\norigins: ['http://127.0.0.1:1']\n")
 	write("other.yaml", "site: other\nextends: chatgpt\nversion: 1\norigins: ['http://127.0.0.1:2']\n")
 	r, err := Load(dir)

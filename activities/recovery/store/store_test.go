@@ -117,8 +117,15 @@ func TestHomeIsFoundInEveryPlaceOfAFile(t *testing.T) {
 		text string
 		want bool
 	}{
-		{home, true}, {home + "/data", true}, {home + "/recovery", true}, {recovery, false}, {recovery + "sources/a.go", false},
-		{recovery + home, true}, {"/home/m", false}, {home + "/recover", true}, {recovery + recovery, false},
+		{home, true},
+		{home + "/data", true},
+		{home + "/recovery", true},
+		{recovery, false},
+		{recovery + "sources/a.go", false},
+		{recovery + home, true},
+		{"/home/m", false},
+		{home + "/recover", true},
+		{recovery + recovery, false},
 	} {
 		for _, before := range []int{0, 1, part - len(c.text) - 3, part - len(c.text), part - 9, part - 3, part - 1, part, 2 * part} {
 			for _, after := range []string{"", strings.Repeat("y", part)} {

@@ -20,7 +20,8 @@ var contracts = [][]option{
 	{gitProgress, repeats(2)},
 	{byApproval, epochs(1)},
 	{approval, noMessages, recoveries(0)},
-	{adopt}, {created},
+	{adopt},
+	{created},
 	{violations(1), epochs(0), func(g *goal.Goal, _ *goal.SiteFacts) { g.UserBlocker.Allowed = []string{"other"} }},
 }
 
