@@ -87,7 +87,7 @@ var used atomic.Pointer[lab]
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil { // these tests wait for pages, they do not compute
+	if err := flag.Set("test.parallel", "4"); err != nil { // these tests wait for pages, they do not compute
 		panic(err)
 	}
 	code := m.Run()

@@ -185,7 +185,7 @@ func TestPublic_B12_AFormThatIsReplacedByThePressIsNotNotApplied(t *testing.T) {
 
 func TestAPageThatFreezesAtThePressIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	l := useLab(t)
+	l := alone(t, func(*Options) {}) // pages of one site may share a process, which freezes whole
 	c := l.conversation(t, `replies: [{click: {freeze: 3s}, steps: [{text: ok}]}]`)
 	r := l.send(t, sendInput(c, effect(), "words"))
 	require.Equal(t, activities.SendCommitted, r.Outcome, "%+v", r)
@@ -242,7 +242,7 @@ func TestSendsOfOneBrowserKeepTheirDistance(t *testing.T) {
 
 func TestANewConversationWhosePageFreezesIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	l := hooked(t, func(*Options) {})
+	l := alone(t, func(*Options) {})
 	require.NoError(t, l.SetNew("", chatlab.MustParse(`replies: [{click: {freeze: 14s}, steps: [{text: ok}]}]`)))
 	c := activities.Conversation{Site: "chatlab", Browser: "own", NewKey: "k"}
 	fx := effect()
