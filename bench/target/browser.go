@@ -56,7 +56,8 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 		}
 	}
 	if err := b.Site.Take(ctx, Message{Conversation: in.Conversation.ID, Effect: in.EffectID, Generation: in.Generation}); err != nil {
-		return activities.SendResult{Outcome: activities.SendDoubtful, Code: "commit_not_seen", Armed: true, Detail: err.Error()}, nil //nolint:nilerr // the outcome says it
+		result.Outcome, result.Code, result.Detail = activities.SendDoubtful, "commit_not_seen", err.Error()
+		return result, nil //nolint:nilerr // the outcome says it
 	}
 	result.CommittedAt = time.Now().Round(time.Millisecond)
 	return result, nil
