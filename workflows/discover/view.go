@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"steward/workflows/discover/scan"
+	"steward/workflows/machine"
 )
 
 // shown are the standings in the order in which they are told.
@@ -38,13 +39,7 @@ func (s *scanning) page() string {
 	entries := slices.Clone(r.Inventory)
 	slices.SortStableFunc(entries, func(a, b scan.Entry) int { return slices.Index(shown, a.Standing) - slices.Index(shown, b.Standing) })
 	for _, e := range entries[:min(len(entries), shownEntries)] {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", e.URL, strings.TrimSpace(string(e.Standing)+" "+text(e.Detail)), text(e.Title))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", e.URL, strings.TrimSpace(string(e.Standing)+" "+machine.Text(e.Detail)), machine.Text(e.Title))
 	}
 	return b.String()
-}
-
-// text keeps words of other people from becoming Markdown or HTML of the page.
-func text(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	return strings.NewReplacer("<", "&lt;", "[", `\[`, "`", "'", "|", `\|`).Replace(s)
 }

@@ -30,37 +30,25 @@ func view(s policy.State, b machine.Book) machine.View {
 const clock = "2006-01-02 15:04:05 MST"
 
 // page builds Markdown line by line.
-type page struct{ strings.Builder }
-
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-// text keeps words of people and programs from becoming Markdown or HTML of the page.
-func text(s string) string {
-	const longest = 400
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > longest {
-		s = string(r[:longest-1]) + "…"
-	}
-	return strings.NewReplacer("<", "&lt;", "[", `\[`, "`", "'", "|", `\|`).Replace(s)
-}
+type page struct{ machine.Page }
 
 func short(hash string) string { return hash[:min(12, len(hash))] }
 
 func details(s policy.State, b machine.Book) string {
 	var p page
 	w := s.Explain()
-	p.line("**Phase:** `%s`%s", w.Phase, since(w.Since))
+	p.Line("**Phase:** `%s`%s", w.Phase, since(w.Since))
 	if s.Plan != nil {
-		p.line("\n**Instance:** `%s` · **session** `%s` · **revision** `%s` · asked for by %s\n",
-			text(s.Plan.Instance), s.Session, short(s.Plan.Source.Revision), s.Plan.Origin)
-		p.line("| lane | release | incarnation | home |\n| --- | --- | --- | --- |")
+		p.Line("\n**Instance:** `%s` · **session** `%s` · **revision** `%s` · asked for by %s\n",
+			machine.Text(s.Plan.Instance), s.Session, short(s.Plan.Source.Revision), s.Plan.Origin)
+		p.Line("| lane | release | incarnation | home |\n| --- | --- | --- | --- |")
 		p.lane("A, before", s.Stable)
 		p.lane("B, isolated", s.Candidate)
 		p.lane("live now", s.Active)
 	}
 	p.waits(w)
 	if s.WentBack() {
-		p.line("\n**A serves as before**: release `%s`", short(s.Stable.Release))
+		p.Line("\n**A serves as before**: release `%s`", short(s.Stable.Release))
 	}
 	p.operation(w)
 	p.soak(s)
@@ -78,27 +66,27 @@ func since(at time.Time) string {
 
 func (p *page) lane(name string, i evidence.Identity) {
 	if i.Release != "" {
-		p.line("| %s | `%s` | %d | %s |", name, short(i.Release), i.Incarnation, text(i.Home))
+		p.Line("| %s | `%s` | %d | %s |", name, short(i.Release), i.Incarnation, machine.Text(i.Home))
 	}
 }
 
 func (p *page) waits(w policy.Why) {
 	if w.End != nil {
-		p.line("\n**Ended** at %s%s", w.End.At.UTC().Format(clock), reason(w.End.Code, w.End.Detail))
+		p.Line("\n**Ended** at %s%s", w.End.At.UTC().Format(clock), reason(w.End.Code, w.End.Detail))
 		for _, problem := range w.End.Problems {
-			p.line("- %s", text(problem))
+			p.Line("- %s", machine.Text(problem))
 		}
 	} else {
-		p.line("\n**Waits for:** %s", text(w.WaitsFor))
+		p.Line("\n**Waits for:** %s", machine.Text(w.WaitsFor))
 		if !w.Deadline.IsZero() {
-			p.line("\n**Deadline:** %s", w.Deadline.UTC().Format(clock))
+			p.Line("\n**Deadline:** %s", w.Deadline.UTC().Format(clock))
 		}
 	}
 	if w.Work.Code != "" {
-		p.line("\n**Last try:** %s %s (%d so far)", text(w.Work.Code), text(w.Work.Detail), w.Work.Try)
+		p.Line("\n**Last try:** %s %s (%d so far)", machine.Text(w.Work.Code), machine.Text(w.Work.Detail), w.Work.Try)
 	}
 	if a := w.Attention; a != nil {
-		p.line("\n**Needs a person** (`%s`, since %s): %s\n\n`%s`", a.Class, a.Since.UTC().Format(clock), text(a.Ask), a.Command)
+		p.Line("\n**Needs a person** (`%s`, since %s): %s\n\n`%s`", a.Class, a.Since.UTC().Format(clock), machine.Text(a.Ask), a.Command)
 	}
 }
 
@@ -107,39 +95,39 @@ func reason(code, detail string) string {
 	if code == "" {
 		return ""
 	}
-	return fmt.Sprintf(": `%s` %s", code, text(detail))
+	return fmt.Sprintf(": `%s` %s", code, machine.Text(detail))
 }
 
 func (p *page) operation(w policy.Why) {
 	if w.Aborted != nil {
-		p.line("\n**Aborted** by %s: %s", text(w.Aborted.By), text(w.Aborted.Reason))
+		p.Line("\n**Aborted** by %s: %s", machine.Text(w.Aborted.By), machine.Text(w.Aborted.Reason))
 	}
 	if w.Back != nil {
-		p.line("\n**Goes back** to A: `%s` %s", w.Back.Code, text(w.Back.Detail))
+		p.Line("\n**Goes back** to A: `%s` %s", w.Back.Code, machine.Text(w.Back.Detail))
 	}
 	if o := w.Operation; o != nil {
-		p.line("\n**Operation:** %s `%s`, attempt %d, `%s`, last step `%s`", o.Kind, o.ID, o.Generation, o.State, text(o.Step))
+		p.Line("\n**Operation:** %s `%s`, attempt %d, `%s`, last step `%s`", o.Kind, o.ID, o.Generation, o.State, machine.Text(o.Step))
 		if f := o.Seen; f != nil {
-			p.line("- seen %s: `%s` serves (ready: %t), active is `%s`, last operation %s of `%s`",
-				f.At.UTC().Format(clock), short(f.Serving), f.Ready, short(f.Active), text(f.Last.Kind), text(f.Last.Session))
+			p.Line("- seen %s: `%s` serves (ready: %t), active is `%s`, last operation %s of `%s`",
+				f.At.UTC().Format(clock), short(f.Serving), f.Ready, short(f.Active), machine.Text(f.Last.Kind), machine.Text(f.Last.Session))
 		}
 	}
 }
 
 func (p *page) soak(s policy.State) {
 	if sw := s.Switch; sw != nil {
-		p.line("\n**Switched** at %s, outage %d ms", sw.At.UTC().Format(clock), sw.OutageMillis)
+		p.Line("\n**Switched** at %s, outage %d ms", sw.At.UTC().Format(clock), sw.OutageMillis)
 	}
 	k := s.Soak
 	if k.Since.IsZero() {
 		return
 	}
-	p.line("\n| known-good needs | |\n| --- | --- |")
-	p.line("| CPU use | %s, %d windows, %d off schedule |", mark(k.Performance), len(k.Windows), k.OffSchedule)
-	p.line("| soak until %s | %s |", k.Until.UTC().Format(clock), mark(k.Served))
-	p.line("| live proof | %s |", strings.TrimSpace(mark(k.Proof.Passed)+" "+text(k.Proof.WorkflowID+" "+k.Proof.Status)))
-	p.line("| verification | %s |", mark(k.Verified))
-	p.line("| bundle | %s |", mark(k.Bundle != ""))
+	p.Line("\n| known-good needs | |\n| --- | --- |")
+	p.Line("| CPU use | %s, %d windows, %d off schedule |", mark(k.Performance), len(k.Windows), k.OffSchedule)
+	p.Line("| soak until %s | %s |", k.Until.UTC().Format(clock), mark(k.Served))
+	p.Line("| live proof | %s |", strings.TrimSpace(mark(k.Proof.Passed)+" "+machine.Text(k.Proof.WorkflowID+" "+k.Proof.Status)))
+	p.Line("| verification | %s |", mark(k.Verified))
+	p.Line("| bundle | %s |", mark(k.Bundle != ""))
 }
 
 func mark(done bool) string {
@@ -155,9 +143,9 @@ func (p *page) receipts(all []evidence.Receipt) {
 	if len(all) == 0 {
 		return
 	}
-	p.line("\n| receipt | outcome | at | |\n| --- | --- | --- | --- |")
+	p.Line("\n| receipt | outcome | at | |\n| --- | --- | --- | --- |")
 	for _, r := range slices.Backward(all[max(0, len(all)-shownReceipts):]) {
-		p.line("| `%s` | %s | %s | %s |", text(r.Gate), r.Outcome, r.At.UTC().Format(time.TimeOnly), text(said(r)))
+		p.Line("| `%s` | %s | %s | %s |", machine.Text(r.Gate), r.Outcome, r.At.UTC().Format(time.TimeOnly), machine.Text(said(r)))
 	}
 }
 
@@ -175,8 +163,8 @@ func (p *page) journal(b machine.Book) {
 	if len(b.Journal) == 0 {
 		return
 	}
-	p.line("\n| at | event | decision |\n| --- | --- | --- |")
+	p.Line("\n| at | event | decision |\n| --- | --- | --- |")
 	for _, e := range b.Journal[max(0, len(b.Journal)-shownEntries):] {
-		p.line("| %s | %s | %s %s %s |", e.At.UTC().Format(time.TimeOnly), text(e.Event), e.Decision, e.Code, text(e.Note))
+		p.Line("| %s | %s | %s %s %s |", e.At.UTC().Format(time.TimeOnly), machine.Text(e.Event), e.Decision, e.Code, machine.Text(e.Note))
 	}
 }

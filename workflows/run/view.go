@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"steward/workflows"
@@ -34,44 +33,32 @@ func view(s policy.State, b machine.Book) machine.View {
 const clock = "2006-01-02 15:04:05 MST"
 
 // page builds Markdown line by line.
-type page struct{ strings.Builder }
-
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-// text keeps words of people and assistants from becoming Markdown or HTML of the page.
-func text(s string) string {
-	const longest = 400
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > longest {
-		s = string(r[:longest-1]) + "…"
-	}
-	return strings.NewReplacer("<", "&lt;", "[", `\[`, "`", "'", "|", `\|`).Replace(s)
-}
+type page struct{ machine.Page }
 
 func details(s policy.State, b machine.Book) string {
 	var p page
 	w := s.Explain()
-	p.line("**Status:** `%s`%s", w.Status, paused(s))
+	p.Line("**Status:** `%s`%s", w.Status, paused(s))
 	if s.Goal != nil {
-		p.line("\n**Goal:** %s\n", text(s.Goal.Outcome))
-		p.line("**Conversation:** %s (`%s`), scope `%s`%s\n", place(s), s.Site.Site, s.Scope, proposed(s))
+		p.Line("\n**Goal:** %s\n", machine.Text(s.Goal.Outcome))
+		p.Line("**Conversation:** %s (`%s`), scope `%s`%s\n", place(s), s.Site.Site, s.Scope, proposed(s))
 	}
 	p.waits(w)
 	p.effect(s)
 	if c := s.Completion; c.ID != "" {
-		p.line("\n**Last checkpoint** (%s, %s): %s", c.Action, c.At.UTC().Format(clock), text(c.Checkpoint))
+		p.Line("\n**Last checkpoint** (%s, %s): %s", c.Action, c.At.UTC().Format(clock), machine.Text(c.Checkpoint))
 	}
 	if s.Proposal != nil {
 		for _, r := range s.Proposal.Results {
-			p.line("- check `%s`: %s %s", text(r.Name), r.Outcome, text(r.Code+" "+r.Line))
+			p.Line("- check `%s`: %s %s", machine.Text(r.Name), r.Outcome, machine.Text(r.Code+" "+r.Line))
 		}
 	}
 	if s.Goal != nil {
 		f := s.Budgets.ProviderFailures
-		p.line("\n| budget | used | of |\n| --- | --- | --- |")
-		p.line("| rounds | %d | %d |", s.Budgets.Rounds, s.Budgets.MaxRounds)
-		p.line("| repeated state | %d | %d |", s.Budgets.RepeatedState, s.Budgets.MaxRepeatedState)
-		p.line("| provider failures in a row | %d (%d in all, epoch %d) | %d |", f.Streak, f.Total, f.Epoch, f.Max)
+		p.Line("\n| budget | used | of |\n| --- | --- | --- |")
+		p.Line("| rounds | %d | %d |", s.Budgets.Rounds, s.Budgets.MaxRounds)
+		p.Line("| repeated state | %d | %d |", s.Budgets.RepeatedState, s.Budgets.MaxRepeatedState)
+		p.Line("| provider failures in a row | %d (%d in all, epoch %d) | %d |", f.Streak, f.Total, f.Epoch, f.Max)
 	}
 	p.journal(b)
 	return p.String()
@@ -96,9 +83,9 @@ func place(s policy.State) string {
 func paused(s policy.State) string {
 	switch {
 	case s.Stop != nil:
-		return fmt.Sprintf(" · stop asked for by %s: %s", text(s.Stop.By), text(s.Stop.Reason))
+		return fmt.Sprintf(" · stop asked for by %s: %s", machine.Text(s.Stop.By), machine.Text(s.Stop.Reason))
 	case s.Paused != nil:
-		return fmt.Sprintf(" · **paused** by %s: %s", text(s.Paused.By), text(s.Paused.Reason))
+		return fmt.Sprintf(" · **paused** by %s: %s", machine.Text(s.Paused.By), machine.Text(s.Paused.Reason))
 	}
 	return ""
 }
@@ -108,28 +95,28 @@ func (p *page) waits(w policy.Why) {
 	if !w.DueAt.IsZero() {
 		due = ", due " + w.DueAt.UTC().Format(clock)
 	}
-	p.line("**Waits for:** %s%s", w.WaitsFor, due)
+	p.Line("**Waits for:** %s%s", w.WaitsFor, due)
 	if w.Blocker != nil {
-		p.line("\n**Blocked:** `%s` since %s: %s", w.Blocker.Class, w.Blocker.Since.UTC().Format(clock), text(w.Blocker.Code+" "+w.Blocker.Detail))
+		p.Line("\n**Blocked:** `%s` since %s: %s", w.Blocker.Class, w.Blocker.Since.UTC().Format(clock), machine.Text(w.Blocker.Code+" "+w.Blocker.Detail))
 	}
 	if w.Deferral != nil {
-		p.line("\n**Send deferred:** `%s` since %s", w.Deferral.Class, w.Deferral.Since.UTC().Format(clock))
+		p.Line("\n**Send deferred:** `%s` since %s", w.Deferral.Class, w.Deferral.Since.UTC().Format(clock))
 	}
 	if a := w.Attention; a != nil {
-		p.line("\n**Needs a person** (`%s`, since %s): %s\n\n`%s`", a.Class, a.Since.UTC().Format(clock), text(a.Ask), a.Command)
+		p.Line("\n**Needs a person** (`%s`, since %s): %s\n\n`%s`", a.Class, a.Since.UTC().Format(clock), machine.Text(a.Ask), a.Command)
 	}
 	if m := w.Succession; m != nil {
 		to := m.Successor
 		if to == "" {
 			to = m.ConversationURL + " " + m.Scope
 		}
-		p.line("\n**Handed over** (%s): %s", m.Kind, text(to))
+		p.Line("\n**Handed over** (%s): %s", m.Kind, machine.Text(to))
 	}
 	for _, id := range w.Duplicates {
-		p.line("\n**May stand twice:** the superseded `%s` was seen in the conversation", id)
+		p.Line("\n**May stand twice:** the superseded `%s` was seen in the conversation", id)
 	}
 	for _, problem := range w.Failure {
-		p.line("- %s", text(problem))
+		p.Line("- %s", machine.Text(problem))
 	}
 }
 
@@ -138,9 +125,9 @@ func (p *page) effect(s policy.State) {
 	if e.ID == "" {
 		return
 	}
-	p.line("\n**Effect:** `%s` %s, generation %d, `%s`", e.ID, e.Kind, e.Generation, e.State)
+	p.Line("\n**Effect:** `%s` %s, generation %d, `%s`", e.ID, e.Kind, e.Generation, e.State)
 	for _, r := range s.Retired {
-		p.line("- superseded: `%s` `%s`", r.ID, r.State)
+		p.Line("- superseded: `%s` `%s`", r.ID, r.State)
 	}
 }
 
@@ -150,9 +137,9 @@ func (p *page) journal(b machine.Book) {
 	if len(b.Journal) == 0 {
 		return
 	}
-	p.line("\n| at | event | decision |\n| --- | --- | --- |")
+	p.Line("\n| at | event | decision |\n| --- | --- | --- |")
 	entries := b.Journal[max(0, len(b.Journal)-shownEntries):]
 	for _, e := range entries {
-		p.line("| %s | %s | %s %s %s |", e.At.UTC().Format(time.TimeOnly), text(e.Event), e.Decision, e.Code, text(e.Note))
+		p.Line("| %s | %s | %s %s %s |", e.At.UTC().Format(time.TimeOnly), machine.Text(e.Event), e.Decision, e.Code, machine.Text(e.Note))
 	}
 }
