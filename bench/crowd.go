@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,8 +117,9 @@ func (p *pair) startPaused(ctx context.Context, list []string) error {
 		return err
 	}
 	p.paused += len(list)
-	return poll(ctx, 5*time.Minute, fmt.Sprintf("%d runs are admitted and paused", p.paused), func() (bool, error) {
-		time.Sleep(50 * time.Millisecond)
+	limit := time.Minute + time.Duration(len(list))*100*time.Millisecond
+	return poll(ctx, limit, fmt.Sprintf("%d runs are admitted and paused", p.paused), func() (bool, error) {
+		time.Sleep(time.Second) // a count of many runs takes the server's time
 		count, err := p.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 			Query: workflows.AttributeStatus.GetName() + " = 'paused' AND ExecutionStatus = 'Running'",
 		})
@@ -179,7 +181,7 @@ func (b *bench) list(ctx context.Context, p *pair, n int) error {
 			took = append(took, millis(time.Since(began)))
 		}
 		b.add(Row{
-			What: fmt.Sprintf("steward %s, %d runs", command[0], n), Unit: "ms", Samples: len(took), Figure: figure(took),
+			What: fmt.Sprintf("steward %s, %d runs", strings.Join(command[:len(command)-2], " "), n), Unit: "ms", Samples: len(took), Figure: figure(took),
 			Note: fmt.Sprintf("the whole command, with its start; %d list calls of 1,000 runs, no call per run.", (n+999)/1000),
 		})
 	}
@@ -227,8 +229,10 @@ func (b *bench) kill(ctx context.Context) error {
 // killed returns the time from the kill to the next message of every run, and the worker's memory per run in MB.
 func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, perRun float64, err error) {
 	site, begin := p.site, func(c string) (client.WorkflowRun, error) { return p.start(ctx, c) }
+	id := func(c string) string { return "run:" + simulated + ":" + c }
 	if bare {
 		site, begin = p.bareSite, func(c string) (client.WorkflowRun, error) { return p.startBare(ctx, c, 2) }
+		id = func(c string) string { return "bare:" + c }
 	}
 	release := site.Hold()
 	defer release()
@@ -258,7 +262,8 @@ func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, p
 	}
 	_ = first.Wait()
 	release()
-	defer site.Hold()() // what goes on stops at its next answer
+	again := site.Hold() // what goes on stops at its next answer
+	defer again()
 	second, err := p.process(ctx, workerSpec{Bare: bare})
 	if err != nil {
 		return nil, 0, err
@@ -278,5 +283,11 @@ func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, p
 	if twice := p.site.Twice(); len(twice) > 0 {
 		return nil, 0, errors.New("the site received effects twice: " + twice[0])
 	}
-	return times, (full - empty) / float64(n), nil
+	// Nothing of it may be open while the next round is measured: each observation heartbeats.
+	err = startAll(list, func(c string) error { return p.client.TerminateWorkflow(ctx, id(c), "", "measured") })
+	if err == nil {
+		again()
+		err = poll(ctx, time.Minute, "no observation is open", func() (bool, error) { return site.Waiting() == 0, nil })
+	}
+	return times, (full - empty) / float64(n), err
 }

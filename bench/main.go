@@ -43,9 +43,11 @@ type bench struct {
 	steward string
 	// postgres is the PostgreSQL server of the measured servers; empty for SQLite.
 	postgres string
-	dir      string
-	rows     []Row
-	began    time.Time
+	// verbose shows what servers and workers log as errors: runs are terminated and workers killed here, which they report.
+	verbose bool
+	dir     string
+	rows    []Row
+	began   time.Time
 }
 
 // pick is the first value in quick mode and the second in full mode.
@@ -83,6 +85,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&b.steward, "steward", filepath.Join("bin", "steward"), "the command to measure")
 	flags.StringVar(&b.postgres, "postgres", "",
 		"measure on this PostgreSQL (postgres://user@host:port, password in PGPASSWORD); each section makes databases of its own")
+	flags.BoolVar(&b.verbose, "verbose", false, "show the errors that servers and workers log; the measurements provoke some")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -106,7 +109,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	b.log()
 	var failed error
 	for _, s := range sections {
 		if !wanted.MatchString(s.name) || ctx.Err() != nil {
@@ -114,12 +117,28 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		began := time.Now()
 		if err := s.measure(b, ctx); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("section %s: %w", s.name, err))
+			failed = errors.Join(failed, fmt.Errorf("section %s (-verbose shows the logs): %w", s.name, err))
 		}
 		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", s.name, time.Since(began).Seconds())
 	}
 	b.print(os.Stdout)
 	return errors.Join(failed, b.write(*file))
+}
+
+// log sets what this process and its workers log.
+func (b *bench) log() {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	if b.verbose {
+		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	}
+}
+
+// stderr is where processes that are started write their log.
+func (b *bench) stderr() io.Writer {
+	if b.verbose {
+		return os.Stderr
+	}
+	return io.Discard
 }
 
 // report is the JSON file.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -45,11 +46,12 @@ type rig struct {
 	client   client.Client
 	server   *exec.Cmd
 	stop     []func()
+	stderr   io.Writer
 }
 
 // newRig starts a server and writes the profile of the simulated site.
 func (b *bench) newRig(ctx context.Context, name string) (*rig, error) {
-	r := &rig{dir: filepath.Join(b.dir, name)}
+	r := &rig{dir: filepath.Join(b.dir, name), stderr: b.stderr()}
 	r.dataDir = filepath.Join(r.dir, "data", "server")
 	if err := os.MkdirAll(r.sites(), 0o700); err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func (b *bench) newRig(ctx context.Context, name string) (*rig, error) {
 		r.server.Args = append(r.server.Args, "--postgres", fmt.Sprintf("%s/bench_%s_%d", strings.TrimRight(b.postgres, "/"), name, os.Getpid()))
 	}
 	r.server.Env = append(os.Environ(), "HOME="+r.dir, "XDG_CONFIG_HOME="+filepath.Join(r.dir, "config"))
-	r.server.Stderr = os.Stderr
+	r.server.Stderr = r.stderr
 	if err := r.server.Start(); err != nil {
 		return nil, fmt.Errorf("start the server (build it with `go tool task build`): %w", err)
 	}
@@ -249,7 +251,7 @@ func (r *rig) process(ctx context.Context, spec workerSpec) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), workerEnv+"="+string(data))
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = r.stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -190,6 +190,8 @@ func (b *Browser) keepAlive(ctx context.Context) (stop func()) {
 // KeepAlive heartbeats a read-only activity, one of so many that are open, until it is stopped. The SDK's own heartbeat gives the
 // server no more time than its throttle (a second at least) and then cancels the activity, so that a busy server would lose all
 // its observations at once: here a heartbeat has a third of the time-out, and the SDK hears only that the server wants no more.
+// The start of an activity is as good as a heartbeat, so the first one comes a pause later. The end of the activity does not
+// cancel one on its way: the server would doubt the commit of it, and hold its whole shard up to find out.
 func KeepAlive(ctx context.Context, arm Armer, open *atomic.Int64) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
@@ -200,13 +202,13 @@ func KeepAlive(ctx context.Context, arm Armer, open *atomic.Int64) (stop func())
 	go func() {
 		defer open.Add(-1)
 		for {
-			if arm == nil || errors.Is(beatWithin(ctx, arm, timeout/3), ErrRefused) {
-				activity.RecordHeartbeat(ctx)
-			}
 			select {
 			case <-time.After(AliveEvery(open.Load(), timeout)):
 			case <-quit:
 				return
+			}
+			if arm == nil || errors.Is(beatWithin(context.WithoutCancel(ctx), arm, timeout/3), ErrRefused) {
+				activity.RecordHeartbeat(ctx)
 			}
 		}
 	}()

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -47,18 +46,22 @@ func needs(code string, missing ...string) verdict {
 
 // Decide answers one event: accept with the next state, no_op for a duplicate, reject or needs_evidence with a stable
 // code. It is the whole transition policy. Source: "ControllerRound transition policy", Required implementation shape.
-func (Policy) Decide(s State, e Event, m kernel.Meta) Decision {
+func (Policy) Decide(s State, e Event, m kernel.Meta) (decision Decision) {
 	d := draft{State: s, at: m.At, caller: m.Caller}
 	v := d.guard(e)
 	if v.Verdict == kernel.Accept {
 		v = d.apply(e)
 	}
+	// Field by field: the state is large, and a literal would copy it twice.
+	decision.Verdict, decision.Code, decision.Missing = v.Verdict, v.code, v.missing
 	if v.Verdict != kernel.Accept {
-		return Decision{Verdict: v.Verdict, Code: v.code, Missing: v.missing, Next: s}
+		decision.Next = s
+		return decision
 	}
 	d.settleStop()
 	d.Revision++
-	return Decision{Verdict: kernel.Accept, Code: v.code, Next: d.State}
+	decision.Next = d.State
+	return decision
 }
 
 // guard refuses what no state may take.
@@ -267,6 +270,6 @@ func clip(s string, limit int) string {
 }
 
 func appendBounded[T any](list []T, bound int, item T) []T {
-	list = append(slices.Clone(list), item)
-	return list[max(0, len(list)-bound):]
+	kept := list[max(0, len(list)+1-bound):]
+	return append(append(make([]T, 0, len(kept)+1), kept...), item)
 }
