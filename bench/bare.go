@@ -16,8 +16,8 @@ import (
 	"steward/workflows/machine"
 )
 
-// The baseline of the engine: a workflow that does nothing but two activities a turn, with the time-outs, heartbeats and
-// queue options of a run.
+// The baseline of the engine: a workflow that does nothing but two activities a turn, with the time-outs, heartbeats (two of them
+// in a send) and queue options of a run.
 const (
 	bareQueue = "bench-bare"
 	bareSend  = "bench-bare-send"
@@ -54,6 +54,9 @@ func serveBareActivities(ctx context.Context, c client.Client, site target.Seam,
 	armer, open := browser.NewArmer(c), atomic.Int64{}
 	send, read := sdkworker.New(c, bareSend, options.Send), sdkworker.New(c, bareRead, options.Read)
 	send.RegisterActivityWithOptions(func(ctx context.Context, conversation string) error {
+		if err := target.Arm(ctx, armer, 1); err != nil {
+			return err
+		}
 		return site.Take(ctx, target.Message{Conversation: conversation})
 	}, activity.RegisterOptions{Name: "BareSend"})
 	read.RegisterActivityWithOptions(func(ctx context.Context, conversation string) error {

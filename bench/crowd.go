@@ -58,15 +58,14 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	defer p.close()
-	few, many := conversations(110, 1), conversations(pick(b, 500, 10_000), 1)
-	if err := p.startPaused(ctx, few[:10]); err != nil {
+	few, many := conversations(10, 1), conversations(pick(b, 500, 10_000), 1)
+	if err := p.startPaused(ctx, few); err != nil {
 		return err
 	}
-	if err := p.startPaused(ctx, few[10:]); err != nil {
+	if _, _, err := p.respond(ctx, few, 20); err != nil { // warm-up
 		return err
 	}
-	// The hundred that are resumed while there are few leave no open run behind.
-	queryFew, sendFew, err := p.respond(ctx, few[:10], few[10:])
+	queryFew, sendFew, err := p.respond(ctx, few, 100)
 	if err != nil {
 		return err
 	}
@@ -83,8 +82,7 @@ func (b *bench) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resumed := len(many) - 100
-	queryMany, sendMany, err := p.respond(ctx, many[:resumed], many[resumed:])
+	queryMany, sendMany, err := p.respond(ctx, many, 100)
 	if err != nil {
 		return err
 	}
@@ -119,7 +117,7 @@ func (p *pair) startPaused(ctx context.Context, list []string) error {
 	p.paused += len(list)
 	limit := time.Minute + time.Duration(len(list))*100*time.Millisecond
 	return poll(ctx, limit, fmt.Sprintf("%d runs are admitted and paused", p.paused), func() (bool, error) {
-		time.Sleep(time.Second) // a count of many runs takes the server's time
+		time.Sleep(min(time.Second, time.Duration(len(list))*10*time.Millisecond)) // a count of many runs takes the server's time
 		count, err := p.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 			Query: workflows.AttributeStatus.GetName() + " = 'paused' AND ExecutionStatus = 'Running'",
 		})
@@ -135,8 +133,9 @@ func (p *pair) state(ctx context.Context, conversation string) (s policy.State, 
 	return s, answer.Get(&s)
 }
 
-// respond asks runs here and there, and resumes others: how long until the query is answered and until the site has the message.
-func (p *pair) respond(ctx context.Context, asked, resumed []string) (queries, sends []float64, err error) {
+// respond asks runs here and there, and resumes so many others, ten of which are open at a time: how long until the query is answered,
+// and until the site has the message.
+func (p *pair) respond(ctx context.Context, asked []string, resumed int) (queries, sends []float64, err error) {
 	for i := range 300 {
 		began := time.Now()
 		if _, err := p.state(ctx, asked[i*7919%len(asked)]); err != nil {
@@ -144,7 +143,13 @@ func (p *pair) respond(ctx context.Context, asked, resumed []string) (queries, s
 		}
 		queries = append(queries, millis(time.Since(began)))
 	}
-	for _, c := range resumed {
+	others := conversations(resumed, 1)
+	for i, c := range others {
+		if i%10 == 0 {
+			if err := p.startPaused(ctx, others[i:min(i+10, len(others))]); err != nil {
+				return nil, nil, err
+			}
+		}
 		began := time.Now()
 		err := p.client.SignalWorkflow(ctx, "run:"+simulated+":"+c, "", workflows.MessageResume, map[string]any{"operator": "bench", "reason": "go on"})
 		if err != nil {
@@ -188,7 +193,8 @@ func (b *bench) list(ctx context.Context, p *pair, n int) error {
 	return nil
 }
 
-// kill ends the worker process of many runs that all wait for an answer, lets the site answer, and starts another one.
+// kill ends the process that decides for many runs which all wait for an answer, lets the site answer, and starts another one. Their
+// observations belong to the host of the login and go on.
 func (b *bench) kill(ctx context.Context) error {
 	r, err := b.newRig(ctx, "kill")
 	if err != nil {
@@ -214,10 +220,10 @@ func (b *bench) kill(ctx context.Context) error {
 		own, bare, perRun = append(own, times...), append(bare, base...), mb
 		ownAll, bareAll = append(ownAll, slices.Max(times)), append(bareAll, slices.Max(base))
 	}
-	row := Row{What: fmt.Sprintf("killed worker, %d runs: all go on", n), Unit: "ms", Samples: len(ownAll), Figure: figure(ownAll)}.
+	row := Row{What: fmt.Sprintf("run worker killed, %d runs: all go on", n), Unit: "ms", Samples: len(ownAll), Figure: figure(ownAll)}.
 		against("bare workflows with the same activities in flight", figure(bareAll))
 	b.add(row.bar("≤ 1.3x", row.Ratio, 1.3, "a replayed run decodes its state and its prompts, and its next send carries a prompt"))
-	b.add(Row{What: fmt.Sprintf("killed worker, %d runs: one goes on", n), Unit: "ms", Samples: len(own), Figure: figure(own)}.
+	b.add(Row{What: fmt.Sprintf("run worker killed, %d runs: one goes on", n), Unit: "ms", Samples: len(own), Figure: figure(own)}.
 		against("a bare workflow", figure(bare)))
 	b.add(Row{
 		What: "memory of the worker per open run", Unit: "KB", Samples: n, Figure: Figure{Median: perRun * 1024},
@@ -236,7 +242,7 @@ func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, p
 	}
 	release := site.Hold()
 	defer release()
-	first, err := p.process(ctx, workerSpec{Bare: bare})
+	first, endFirst, err := p.process(ctx, workerSpec{Bare: bare})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -260,15 +266,15 @@ func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, p
 	if err := first.Process.Kill(); err != nil {
 		return nil, 0, err
 	}
-	_ = first.Wait()
+	endFirst()
 	release()
 	again := site.Hold() // what goes on stops at its next answer
 	defer again()
-	second, err := p.process(ctx, workerSpec{Bare: bare})
+	_, endSecond, err := p.process(ctx, workerSpec{Bare: bare})
 	if err != nil {
 		return nil, 0, err
 	}
-	defer terminate(second)
+	defer endSecond()
 	for _, c := range list {
 		var messages []target.Message
 		err := poll(ctx, 3*time.Minute, "the run goes on", func() (bool, error) {

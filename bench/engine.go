@@ -53,7 +53,7 @@ func (b *bench) newPair(ctx context.Context, name string, prepare ...func(*rig) 
 
 // serveSites serves the activities of both.
 func (p *pair) serveSites(ctx context.Context) error {
-	if err := p.browse(ctx, simulated, &target.Browser{Site: p.site, Armer: browser.NewArmer(p.client)}); err != nil {
+	if err := p.browse(ctx, simulated, &target.Browser{Site: p.site, Armer: browser.NewArmer(p.client), Arm: true}); err != nil {
 		return err
 	}
 	return p.serve(ctx, func(ctx context.Context, started func() error) error {
@@ -99,7 +99,7 @@ func (b *bench) engine(ctx context.Context) error {
 		last, own, bare = conversation, append(own, intervals(messages)...), append(bare, intervals(base)...)
 	}
 	row := Row{What: "engine cost of a turn", Unit: "ms", Samples: len(own), Figure: figure(own)}.
-		against("a workflow of two no-op activities a turn, on queues with the same options, time-outs and heartbeats", figure(bare))
+		against("a workflow of two activities a turn that only heartbeat, on queues with the same options and time-outs", figure(bare))
 	b.add(row.bar("≤ 1.25x", row.Ratio, 1.25, "prompts, receipts and search attributes are payloads that the bare turn does not have, "+
 		"and every commit of the server writes them"))
 	if err := b.events(ctx, p, last); err != nil {
@@ -150,16 +150,17 @@ func (b *bench) together(ctx context.Context, p *pair) error {
 		return float64(runs*turns) / time.Since(began).Seconds(), <-failed
 	}
 	var own, bare []float64
-	for range pick(b, 1, 3) {
-		for _, side := range []struct {
-			bare bool
-			into *[]float64
-		}{{false, &own}, {true, &bare}} {
-			r, err := rate(side.bare)
+	for i := range pick(b, 2, 4) { // in turns: what a side leaves to do runs into the other's time
+		for _, isBare := range []bool{i%2 == 1, i%2 == 0} {
+			r, err := rate(isBare)
 			if err != nil {
 				return err
 			}
-			*side.into = append(*side.into, r)
+			if isBare {
+				bare = append(bare, r)
+			} else {
+				own = append(own, r)
+			}
 		}
 	}
 	b.add(Row{
@@ -191,17 +192,17 @@ func (b *bench) growth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at := func(turn int) Figure {
+	at := func(turn int) []float64 {
 		first, last := max(1, turn-8), min(len(messages)-1, turn+8)
-		return figure(intervals(messages[first-1 : last]))
+		return intervals(messages[first-1 : last])
 	}
-	base := at(10)
+	base := figure(at(10))
 	for _, turn := range []int{100, pick(b, 290, 990)} {
-		row := Row{What: fmt.Sprintf("a turn around turn %d of one run", turn), Unit: "ms", Samples: 16, Figure: at(turn)}.
+		row := Row{What: fmt.Sprintf("a turn around turn %d of one run", turn), Unit: "ms", Samples: len(at(turn)), Figure: figure(at(turn))}.
 			against("around turn 10 of the same run", base)
 		b.add(row.bar("≤ 1.5x", row.Ratio, 1.5, "the history of one run in the chain is longest just before it continues as new"))
 	}
-	if b.postgres != "" { // its files are its own
+	if b.postgres != nil { // its files are its own
 		return nil
 	}
 	b.add(Row{

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -41,13 +43,16 @@ type bench struct {
 	quick bool
 	// steward is the command that is measured.
 	steward string
-	// postgres is the PostgreSQL server of the measured servers; empty for SQLite.
-	postgres string
-	// verbose shows what servers and workers log as errors: runs are terminated and workers killed here, which they report.
-	verbose bool
-	dir     string
-	rows    []Row
-	began   time.Time
+	// postgres is the PostgreSQL server of the measured servers; nil for SQLite.
+	postgres *url.URL
+	// logs take what servers and workers log as errors: runs are terminated and workers killed here, which they report.
+	logs io.Writer
+	// fail ends the present section with its cause.
+	fail  context.CancelCauseFunc
+	only  string
+	dir   string
+	rows  []Row
+	began time.Time
 }
 
 // pick is the first value in quick mode and the second in full mode.
@@ -76,23 +81,26 @@ var sections = []section{
 }
 
 func run(ctx context.Context, args []string) (err error) {
-	b := &bench{began: time.Now()}
+	b := &bench{began: time.Now(), logs: io.Discard}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&b.quick, "quick", false, "fewer samples and smaller counts, under 3 minutes")
-	only := flags.String("only", "", "regular expression of the sections to measure (see -list)")
+	flags.StringVar(&b.only, "only", "", "regular expression of the sections to measure (see -list)")
 	list := flags.Bool("list", false, "list the sections")
 	file := flags.String("json", filepath.Join(".cache", "bench.json"), "file for the figures as JSON")
 	flags.StringVar(&b.steward, "steward", filepath.Join("bin", "steward"), "the command to measure")
-	flags.StringVar(&b.postgres, "postgres", "",
-		"measure on this PostgreSQL (postgres://user@host:port, password in PGPASSWORD); each section makes databases of its own")
-	flags.BoolVar(&b.verbose, "verbose", false, "show the errors that servers and workers log; the measurements provoke some")
+	flags.Func("postgres", "measure on this PostgreSQL (postgres://user@host:port, password in PGPASSWORD); each section makes two databases "+
+		"bench_…, which stay", func(address string) (err error) {
+		b.postgres, err = url.Parse(address)
+		return err
+	})
+	verbose := flags.Bool("verbose", false, "show the errors that servers and workers log; the measurements provoke some")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
 		}
 		return err
 	}
-	wanted, err := regexp.Compile(*only)
+	wanted, err := regexp.Compile(b.only)
 	if err != nil {
 		return err
 	}
@@ -109,51 +117,61 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	b.log()
-	var failed error
+	if *verbose {
+		b.logs = os.Stderr
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(b.logs, &slog.HandlerOptions{Level: slog.LevelError})))
+	var failed []string
 	for _, s := range sections {
 		if !wanted.MatchString(s.name) || ctx.Err() != nil {
 			continue
 		}
 		began := time.Now()
-		if err := s.measure(b, ctx); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("section %s (-verbose shows the logs): %w", s.name, err))
+		if err := b.section(ctx, s.measure); err != nil {
+			failed = append(failed, fmt.Sprintf("section %s (-verbose shows the logs): %v", s.name, err))
 		}
 		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", s.name, time.Since(began).Seconds())
 	}
+	if len(b.rows) == 0 && len(failed) == 0 {
+		failed = append(failed, fmt.Sprintf("nothing was measured: no section's name matches %q, or it was interrupted", b.only))
+	}
 	b.print(os.Stdout)
-	return errors.Join(failed, b.write(*file))
+	if err := b.write(*file, failed); err != nil {
+		failed = append(failed, err.Error())
+	}
+	if len(failed) > 0 {
+		return errors.New(strings.Join(failed, "\n"))
+	}
+	return ctx.Err()
 }
 
-// log sets what this process and its workers log.
-func (b *bench) log() {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	if b.verbose {
-		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+// section measures one section, until it is done or something that it needs has failed.
+func (b *bench) section(ctx context.Context, measure func(*bench, context.Context) error) error {
+	ctx, b.fail = context.WithCancelCause(ctx)
+	defer b.fail(nil)
+	err := measure(b, ctx)
+	if cause := context.Cause(ctx); err != nil && !errors.Is(err, cause) {
+		return errors.Join(err, cause)
 	}
-}
-
-// stderr is where processes that are started write their log.
-func (b *bench) stderr() io.Writer {
-	if b.verbose {
-		return os.Stderr
-	}
-	return io.Discard
+	return err
 }
 
 // report is the JSON file.
 type report struct {
-	At      time.Time `json:"at"`
-	Mode    string    `json:"mode"`
-	CPUs    int       `json:"cpus"`
-	Go      string    `json:"go"`
-	Seconds float64   `json:"seconds"`
-	Rows    []Row     `json:"rows"`
+	At   time.Time `json:"at"`
+	Mode string    `json:"mode"`
+	// Only says which sections were asked for, Failed which of them have failed: then the rows are not all there are.
+	Only    string   `json:"only,omitempty"`
+	Failed  []string `json:"failed,omitempty"`
+	CPUs    int      `json:"cpus"`
+	Go      string   `json:"go"`
+	Seconds float64  `json:"seconds"`
+	Rows    []Row    `json:"rows"`
 }
 
-func (b *bench) write(file string) error {
+func (b *bench) write(file string, failed []string) error {
 	r := report{
-		At: b.began.UTC(), Mode: pick(b, "quick", "full"), CPUs: runtime.NumCPU(), Go: runtime.Version(),
+		At: b.began.UTC(), Mode: pick(b, "quick", "full"), Only: b.only, Failed: failed, CPUs: runtime.NumCPU(), Go: runtime.Version(),
 		Seconds: time.Since(b.began).Seconds(), Rows: b.rows,
 	}
 	data, err := json.MarshalIndent(r, "", "  ")

@@ -46,12 +46,16 @@ type rig struct {
 	client   client.Client
 	server   *exec.Cmd
 	stop     []func()
-	stderr   io.Writer
+	log      io.Writer
+	// reads are how many observations each login may have open.
+	reads int
+	// fail ends the measurement with its cause.
+	fail context.CancelCauseFunc
 }
 
 // newRig starts a server and writes the profile of the simulated site.
 func (b *bench) newRig(ctx context.Context, name string) (*rig, error) {
-	r := &rig{dir: filepath.Join(b.dir, name), stderr: b.stderr()}
+	r := &rig{dir: filepath.Join(b.dir, name), log: b.logs, reads: slots, fail: b.fail}
 	r.dataDir = filepath.Join(r.dir, "data", "server")
 	if err := os.MkdirAll(r.sites(), 0o700); err != nil {
 		return nil, err
@@ -60,17 +64,26 @@ func (b *bench) newRig(ctx context.Context, name string) (*rig, error) {
 		return nil, err
 	}
 	r.server = exec.Command(b.steward, "server", "--data-dir", filepath.Join(r.dir, "data"), "--port", "0", "--ui-port", "-1", "--log-level", "error")
-	if b.postgres != "" {
-		r.server.Args = append(r.server.Args, "--postgres", fmt.Sprintf("%s/bench_%s_%d", strings.TrimRight(b.postgres, "/"), name, os.Getpid()))
+	if b.postgres != nil {
+		address := *b.postgres
+		address.Path = fmt.Sprintf("/bench_%s_%d", name, os.Getpid())
+		r.server.Args = append(r.server.Args, "--postgres", address.String())
 	}
 	r.server.Env = append(os.Environ(), "HOME="+r.dir, "XDG_CONFIG_HOME="+filepath.Join(r.dir, "config"))
-	r.server.Stderr = r.stderr
+	r.server.Stderr = r.log
 	if err := r.server.Start(); err != nil {
 		return nil, fmt.Errorf("start the server (build it with `go tool task build`): %w", err)
 	}
-	r.stop = append(r.stop, func() { terminate(r.server) })
+	gone := watch(r.server)
+	r.stop = append(r.stop, func() { terminate(r.server, gone) })
 	for deadline := time.Now().Add(time.Minute); ; {
 		var err error
+		select {
+		case <-gone:
+			r.close()
+			return nil, errors.New("the server ended at once")
+		default:
+		}
 		if r.endpoint, err = embedded.ReadEndpoint(r.dataDir); err == nil {
 			r.client, err = dial(ctx, r.endpoint.Address, r.endpoint.Namespace)
 		}
@@ -116,15 +129,22 @@ func (r *rig) close() {
 	}
 }
 
+// watch returns what is closed when a started process has ended.
+func watch(cmd *exec.Cmd) <-chan struct{} {
+	gone := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(gone)
+	}()
+	return gone
+}
+
 // terminate ends a process gently, then for certain, and waits for it.
-func terminate(cmd *exec.Cmd) {
-	if cmd.Process == nil || cmd.ProcessState != nil {
-		return
-	}
+func terminate(cmd *exec.Cmd, gone <-chan struct{}) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(15*time.Second, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
-	_ = cmd.Wait()
+	<-gone
 }
 
 // serve runs something in this process until the rig is closed.
@@ -132,7 +152,11 @@ func (r *rig) serve(ctx context.Context, run func(context.Context, func() error)
 	ctx, cancel := context.WithCancel(ctx)
 	done, started := make(chan error, 1), make(chan struct{})
 	go func() {
-		done <- run(ctx, func() error { close(started); return nil })
+		err := run(ctx, func() error { close(started); return nil })
+		if ctx.Err() == nil {
+			r.fail(fmt.Errorf("a worker ended: %w", err))
+		}
+		done <- err
 	}()
 	r.stop = append(r.stop, func() { cancel(); <-done })
 	select {
@@ -174,7 +198,7 @@ func (r *rig) browse(ctx context.Context, name string, b worker.BrowserActivitie
 	return r.serve(ctx, func(ctx context.Context, started func() error) error {
 		return worker.Run(ctx, r.client, worker.Options{
 			Namespace: r.endpoint.Namespace, Host: host, Roles: []worker.Role{worker.RoleBrowser},
-			Browsers:    map[string]worker.Browser{name: {Browser: b, ProfileDir: filepath.Join(r.dir, "profiles", name), ReadSlots: slots}},
+			Browsers:    map[string]worker.Browser{name: {Browser: b, ProfileDir: filepath.Join(r.dir, "profiles", name), ReadSlots: r.reads}},
 			StopTimeout: time.Second, Started: started, Log: slog.Default(),
 		})
 	})
@@ -237,26 +261,28 @@ func serveWorker(ctx context.Context, data []byte) error {
 // stickyCache is the default of worker.sticky_cache_size.
 const stickyCache = 10_000
 
-// process starts a worker process and waits until it serves.
-func (r *rig) process(ctx context.Context, spec workerSpec) (*exec.Cmd, error) {
+// process starts a worker process and waits until it serves. It is ended by what is returned, or with the rig.
+func (r *rig) process(ctx context.Context, spec workerSpec) (cmd *exec.Cmd, end func(), err error) {
 	spec.Address, spec.Namespace, spec.Sites, spec.Dir = r.endpoint.Address, r.endpoint.Namespace, r.sites(), r.dir
 	spec.Ready = filepath.Join(r.dir, "ready-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	data, err := json.Marshal(spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cmd := exec.Command(self)
+	cmd = exec.Command(self)
 	cmd.Env = append(os.Environ(), workerEnv+"="+string(data))
-	cmd.Stderr = r.stderr
+	cmd.Stderr = r.log
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r.stop = append(r.stop, func() { terminate(cmd) })
-	return cmd, poll(ctx, time.Minute, "the worker process serves", func() (bool, error) {
+	gone := watch(cmd)
+	end = func() { terminate(cmd, gone) }
+	r.stop = append(r.stop, end)
+	return cmd, end, poll(ctx, time.Minute, "the worker process serves", func() (bool, error) {
 		_, err := os.Stat(spec.Ready)
 		return err == nil, nil
 	})
@@ -272,7 +298,7 @@ func poll(ctx context.Context, limit time.Duration, what string, is func() (bool
 		case ok:
 			return nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case time.Now().After(deadline):
 			return fmt.Errorf("%v passed and it is not so that %s", limit, what)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -37,13 +38,19 @@ type Figure struct {
 
 // Verdicts of a row.
 const (
-	met      = "met"
-	notMet   = "not met"
-	reported = "reported"
+	met         = "met"
+	notMet      = "not met"
+	reported    = "reported"
+	notMeasured = "not measured"
 )
 
 func figure(samples []float64) Figure {
-	return Figure{Median: quantile(samples, 0.5), P95: quantile(samples, 0.95)}
+	f := Figure{Median: quantile(samples, 0.5), P95: quantile(samples, 0.95)}
+	if n := len(samples); n > 0 && n%2 == 0 {
+		sorted := slices.Sorted(slices.Values(samples))
+		f.Median = (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return f
 }
 
 // quantile of samples by the nearest rank; NaN without any.
@@ -73,6 +80,13 @@ func (r Row) against(what string, base Figure) Row {
 }
 
 func (b *bench) add(r Row) {
+	base := cmp.Or(r.Baseline, &Figure{})
+	for _, v := range []float64{r.Median, r.P95, r.Ratio, r.Judged, base.Median, base.P95} {
+		if math.IsNaN(v) || math.IsInf(v, 0) { // of no samples; JSON has no such number
+			r = Row{What: r.What, Unit: r.Unit, Bar: r.Bar, Verdict: notMeasured}
+			break
+		}
+	}
 	if r.Verdict == "" {
 		r.Verdict = reported
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,20 @@ func TestQuantilesAreOfTheSamples(t *testing.T) {
 	require.Equal(t, 1.0, quantile(samples, 0))
 	require.Equal(t, []float64{5, 1, 4, 2, 3}, samples, "the samples keep their order")
 	require.True(t, math.IsNaN(quantile(nil, 0.5)))
+}
+
+func TestMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
+	require.Equal(t, Figure{Median: 3, P95: 4}, figure([]float64{4, 2}))
+}
+
+func TestRowWithoutSamplesIsNotMeasured(t *testing.T) {
+	b := &bench{dir: t.TempDir()}
+	b.add(Row{What: "x", Figure: figure(nil)}.bar("≤ 2x", 1, 2, ""))
+	b.add(Row{What: "y", Figure: figure([]float64{1})}.against("z", Figure{}))
+	for _, r := range b.rows {
+		require.Equal(t, notMeasured, r.Verdict)
+	}
+	require.NoError(t, b.write(filepath.Join(b.dir, "bench.json"), nil))
 }
 
 func TestBarThatIsNotMetSaysByHowMuchAndWhy(t *testing.T) {

@@ -47,10 +47,7 @@ func (s *stage) script(ctx context.Context) error {
 		return err
 	}
 	go func() {
-		err := plainTurns(ctx, page, prompt)
-		if ctx.Err() == nil {
-			s.failed <- fmt.Errorf("plain script: %w", err)
-		}
+		s.fail(fmt.Errorf("plain script: %w", plainTurns(ctx, page, prompt)))
 	}()
 	s.stop = append(s.stop, func() { _ = chromium.Close() })
 	return nil

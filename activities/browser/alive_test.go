@@ -53,7 +53,7 @@ func TestTheEndOfAReadDoesNotCutItsHeartbeatOff(t *testing.T) {
 	var open atomic.Int64
 	var beat context.Context
 	readFor(t, server, &open, func() { beat = <-server.asked })
-	require.NoError(t, beat.Err())
+	require.NotErrorIs(t, beat.Err(), context.Canceled)
 	close(server.answer)
 	require.Eventually(t, func() bool { return open.Load() == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -165,8 +165,9 @@ func (b *Browser) Close(ctx context.Context) error {
 	}
 }
 
-// Heartbeats of a read-only activity: often enough to stop soon when asked to, and with many of them at most so many per
-// second in all. Each one is a commit of the server: at 200 a second a server on SQLite has time for little else.
+// Heartbeats of a read-only activity: often enough to stop soon when asked to, and with many of them so many per second in all,
+// until a third of their time-out bounds the pause. Each one is a commit of the server: at 200 a second a server on SQLite has time
+// for little else.
 const (
 	aliveEvery  = 500 * time.Millisecond
 	alivePerSec = 50
@@ -201,15 +202,17 @@ func KeepAlive(ctx context.Context, arm Armer, open *atomic.Int64) (stop func())
 	timeout := activity.GetInfo(ctx).HeartbeatTimeout
 	go func() {
 		defer open.Add(-1)
-		for {
+		for wait := AliveEvery(open.Load(), timeout); ; {
 			select {
-			case <-time.After(AliveEvery(open.Load(), timeout)):
+			case <-time.After(wait):
 			case <-quit:
 				return
 			}
+			began := time.Now()
 			if arm == nil || errors.Is(beatWithin(context.WithoutCancel(ctx), arm, timeout/3), ErrRefused) {
 				activity.RecordHeartbeat(ctx)
 			}
+			wait = AliveEvery(open.Load(), timeout) - time.Since(began) // one that hung does not put off the next
 		}
 	}()
 	return func() { close(quit) }

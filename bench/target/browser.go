@@ -20,7 +20,7 @@ import (
 // for the effect first, and with Arm it arms before it delivers.
 type Browser struct {
 	Site Seam
-	// Armer makes the heartbeats; with Arm a send makes one before it delivers, as a real one does.
+	// Armer makes the heartbeats; with Arm a send makes two before it delivers, as a real one does: as it begins, and as it arms.
 	Armer  browser.Armer
 	Arm    bool
 	Worker activities.Worker
@@ -49,7 +49,7 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 		return result, err
 	}
 	if b.Arm {
-		if err := b.Armer.Beat(ctx, activities.SendProgress{Step: "press", Armed: in.Generation}); err != nil {
+		if err := Arm(ctx, b.Armer, in.Generation); err != nil {
 			result.Outcome, result.Class, result.Armed = activities.SendDeferred, activities.DeferWorkerUnavailable, false
 			result.Code, result.Detail = "heartbeat_unanswered", err.Error()
 			return result, nil //nolint:nilerr // the outcome says it
@@ -61,6 +61,14 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 	}
 	result.CommittedAt = time.Now().Round(time.Millisecond)
 	return result, nil
+}
+
+// Arm makes the two heartbeats of a send.
+func Arm(ctx context.Context, armer browser.Armer, generation int) error {
+	if err := armer.Beat(ctx, activities.SendProgress{Step: "open"}); err != nil {
+		return err
+	}
+	return armer.Beat(ctx, activities.SendProgress{Step: "armed", Armed: generation})
 }
 
 func (b *Browser) there(ctx context.Context, conversation, effect string) (bool, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -34,8 +35,12 @@ func newServerCommand(app *app) *cobra.Command {
 				_ = server.Stop()
 				return err
 			}
-			<-cmd.Context().Done()
-			return server.Stop()
+			select {
+			case <-cmd.Context().Done():
+				return server.Stop()
+			case err := <-server.Lost():
+				return errors.Join(err, server.Stop())
+			}
 		},
 	}
 	config.AddFlags(cmd.Flags(), "server.port", "server.ui_port", "server.postgres")

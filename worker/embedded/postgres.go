@@ -25,9 +25,6 @@ const (
 	postgresShards = 16
 	// postgresConns bounds the connections to each of the two databases; a PostgreSQL server takes 100 by default.
 	postgresConns = 30
-	// postgresLock is the advisory lock of the one server of a database.
-	postgresLock = 0x5374657761726400
-	lockPatience = 5 * time.Second
 )
 
 // postgres is a PostgreSQL server and the name of the main database on it.
@@ -135,54 +132,25 @@ func sqlState(err error) string {
 	return ""
 }
 
-// preparePostgres creates the two schemas or brings them to this release, and returns the connection that holds the lock of
-// the main database. The lock ends with the connection.
-func preparePostgres(ctx context.Context, p postgres, log *slog.Logger) (lock *sql.DB, err error) {
+// preparePostgres creates the two schemas or brings them to this release, and returns the lock of the main database.
+func preparePostgres(ctx context.Context, p postgres, log *slog.Logger) (lock *databaseLock, err error) {
 	for _, c := range []struct {
 		component
 		name string
 	}{{postgresMain, p.name}, {postgresVisibility, p.name + visibilitySuffix}} {
 		db, err := p.database(ctx, c.name, log)
 		if err == nil && lock == nil {
-			lock, err = db, lockPostgres(ctx, db)
+			lock, err = p.lock(ctx, log)
 		}
 		if err == nil {
 			err = preparePostgresSchema(ctx, db, c.component, c.name, log)
 		}
-		if db != nil && db != lock {
+		if db != nil {
 			err = errors.Join(err, db.Close())
 		}
 		if err != nil {
-			err = fmt.Errorf("PostgreSQL %s, database %s: %w", p.host, c.name, err)
-			if lock != nil {
-				err = errors.Join(err, lock.Close())
-			}
-			return nil, err
+			return nil, errors.Join(fmt.Errorf("PostgreSQL %s, database %s: %w", p.host, c.name, err), lock.release())
 		}
 	}
 	return lock, nil
-}
-
-// lockPostgres takes the lock of the one server on the single connection that db keeps from now on. A killed predecessor's
-// lock is gone as soon as PostgreSQL notices.
-func lockPostgres(ctx context.Context, db *sql.DB) error {
-	db.SetMaxOpenConns(1)
-	db.SetMaxIdleConns(1)
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
-	defer cancel()
-	for {
-		var locked bool
-		switch err := db.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(postgresLock)).Scan(&locked); {
-		case err == nil && locked:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("%w: another steward server runs on this database; stop it, or use another database", ErrInUse)
-		case err != nil:
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
@@ -73,6 +74,48 @@ func TestPostgresKeepsTheState(t *testing.T) {
 	described, err := c.DescribeWorkflowExecution(t.Context(), "kept", "")
 	require.NoError(t, err)
 	require.Equal(t, run.GetRunID(), described.WorkflowExecutionInfo.Execution.RunId)
+}
+
+// The lock of a database ends with its connection, which a restart of PostgreSQL ends.
+func TestPostgresLockOutlivesItsConnection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a server")
+	}
+	address := pgtest.Start(t, "steward_lock")
+	s, err := postgresServer(t, address)
+	require.NoError(t, err)
+	db := pgtest.Open(t, address, "steward_lock")
+	holder := func() (pid int) {
+		_ = db.QueryRow("SELECT coalesce(max(pid), 0) FROM pg_locks WHERE locktype = 'advisory' AND granted").Scan(&pid)
+		return pid
+	}
+	first := holder()
+	require.NotZero(t, first)
+	_, err = db.Exec("SELECT pg_terminate_backend($1)", first)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { second := holder(); return second != 0 && second != first }, time.Minute, 50*time.Millisecond)
+
+	// Another server waits for the lock and has it as soon as the connection is lost.
+	locked := make(chan error, 1)
+	go func() {
+		_, err := db.Exec("SELECT pg_advisory_lock($1)", int64(postgresLock))
+		locked <- err
+	}()
+	admin := pgtest.Open(t, address, "postgres")
+	require.Eventually(t, func() bool {
+		var waiting int
+		_ = admin.QueryRow("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").Scan(&waiting)
+		return waiting == 1
+	}, time.Minute, 50*time.Millisecond)
+	select {
+	case err := <-s.Lost():
+		t.Fatal(err)
+	default:
+	}
+	_, err = admin.Exec("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+	require.NoError(t, err)
+	require.NoError(t, <-locked)
+	require.ErrorIs(t, <-s.Lost(), ErrInUse)
 }
 
 // An older release's database: everything up to one version before this one's.

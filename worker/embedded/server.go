@@ -4,7 +4,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,7 +33,7 @@ type Server struct {
 	log      serverLogger
 
 	lock     *os.File
-	postgres *sql.DB // holds the lock of a PostgreSQL database
+	postgres *databaseLock // nil on SQLite
 	temporal temporal.Server
 	ui       *uiserver.Server
 	uiDone   chan struct{}
@@ -65,6 +64,15 @@ func (s *Server) UI() string { return s.endpoint.UI }
 
 // Namespace is the namespace that the server was started with.
 func (s *Server) Namespace() string { return s.endpoint.Namespace }
+
+// Lost tells when another server has taken this one's database, which has to be stopped then. The error wraps ErrInUse. That can
+// happen on PostgreSQL only, after the connection to it was lost.
+func (s *Server) Lost() <-chan error {
+	if s.postgres == nil {
+		return nil
+	}
+	return s.postgres.lost
+}
 
 // Stop ends the Web UI, then the server, and gives the data folder free. Workers and clients in the same process have to
 // be stopped before. Later calls return the result of the first.
@@ -191,7 +199,7 @@ func (s *Server) shutDown() error {
 		}
 	}
 	if s.postgres != nil {
-		errs = append(errs, s.postgres.Close())
+		errs = append(errs, s.postgres.release())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())
