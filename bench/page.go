@@ -75,7 +75,10 @@ func (b *bench) page(ctx context.Context) error {
 	row := Row{What: "settled → successor at the site", Unit: "ms", Samples: len(own), Figure: figure(own)}.
 		against("a plain Playwright script on the same site: waits for the same rule, reads, inserts, checks, clicks", figure(plain))
 	b.add(row.bar("p95 ≤ 1.5x", row.P95/row.Baseline.P95, 1.5, pageReason))
-	b.add(Row{What: "browser starts after warm-up", Figure: Figure{Median: float64(work.starts)}, Samples: turns}.
+	b.add(Row{
+		What: "browser starts after warm-up", Figure: Figure{Median: float64(work.starts)}, Samples: turns,
+		Note: "connecting anew counts as a start. Fixed pauses are not counted: there are none, every wait polls for what it waits for.",
+	}.
 		bar("0", float64(work.starts), 0, "the browser was lost and started again"))
 	b.add(Row{What: "browser calls of a send", Samples: turns, Figure: figure(sends)})
 	b.add(Row{
