@@ -26,7 +26,7 @@ replies:
   - - gate: go
     - text: '{{receipt "CONTINUE" "second" "more to do"}}'
   - - text: '{{receipt "DONE" "it should be green" "nothing is left"}}'
-  - - write_file: {path: canary.md, content: all green}
+  - - write_file: {path: first.md, content: all green}
     - text: '{{receipt "DONE" "the report is there" "nothing is left"}}'
 `,
 	},
@@ -51,7 +51,7 @@ replies:
     - text: I look around
     - banner: stopped_thinking
   - - text: '{{receipt "CONTINUE" "second" "more to do"}}'
-  - - write_file: {path: canary.md, content: all green}
+  - - write_file: {path: third.md, content: all green}
     - text: '{{receipt "DONE" "third" "nothing is left"}}'
 `,
 	},
@@ -65,11 +65,12 @@ func TestCanary(t *testing.T) {
 	p := k.browserWorker(t, "canary", fault{})
 	excluded := k.conversation(t, "replies: []")
 	var conversations, ids []string
-	for _, c := range canaries {
+	for i, c := range canaries {
 		conversation := k.conversation(t, c.scenario)
+		report := []string{"first.md", "second.md", "third.md"}[i] // none finds the report of another
 		run := k.start(t, conversation, k.input(conversation, "canary", func(in map[string]any) {
 			in["completion"] = map[string]any{"checks": []any{
-				map[string]any{"name": "report", "file": map[string]any{"path": filepath.Join(k.dir, "canary.md"), "contains": "all green"}},
+				map[string]any{"name": "report", "file": map[string]any{"path": filepath.Join(k.dir, report), "contains": "all green"}},
 			}}
 		}))
 		conversations, ids = append(conversations, conversation), append(ids, run.GetID())
