@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,10 +68,12 @@ func TestCanary(t *testing.T) {
 	var conversations, ids []string
 	for i, c := range canaries {
 		conversation := k.conversation(t, c.scenario)
-		report := []string{"first.md", "second.md", "third.md"}[i] // none finds the report of another
+		// None finds the report of another, or of an earlier time.
+		report := filepath.Join(k.dir, []string{"first.md", "second.md", "third.md"}[i])
+		require.NoError(t, os.RemoveAll(report))
 		run := k.start(t, conversation, k.input(conversation, "canary", func(in map[string]any) {
 			in["completion"] = map[string]any{"checks": []any{
-				map[string]any{"name": "report", "file": map[string]any{"path": filepath.Join(k.dir, report), "contains": "all green"}},
+				map[string]any{"name": "report", "file": map[string]any{"path": report, "contains": "all green"}},
 			}}
 		}))
 		conversations, ids = append(conversations, conversation), append(ids, run.GetID())
