@@ -138,4 +138,13 @@ func TestASiteThatDoesNotAnswerHasACodeOfItsOwn(t *testing.T) {
 	r, err := l.browser.Probe(t.Context(), activities.ProbeInput{ID: "pr_1", Level: activities.ProbePage, Conversation: c})
 	require.NoError(t, err)
 	require.False(t, r.Passed)
+
+	// The browser loses a close that comes with the error page of the last navigation.
+	s, err := l.browser.engine.session(t.Context())
+	require.NoError(t, err)
+	for _, tb := range l.browser.tabs.open {
+		require.True(t, l.browser.tabs.close(tb))
+		require.True(t, tb.page.IsClosed())
+	}
+	require.False(t, s.dead.Load(), "one tab is no reason to give the browser up")
 }

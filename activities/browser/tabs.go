@@ -164,6 +164,7 @@ func (t *tabs) newTab(s *session, p place, run string) (*tab, error) {
 // Bounds of opening and closing a tab.
 const (
 	openLimit  = 20 * time.Second
+	closeAgain = time.Second
 	closeLimit = 15 * time.Second // past it the whole browser is given up, with everything in it: busy is not hung
 )
 
@@ -322,12 +323,40 @@ func (t *tabs) close(tb *tab) bool {
 		return false
 	}
 	tb.broken.Store(true)
-	err := do(closeLimit, func() error { return tb.page.Close() })
-	if errors.Is(err, errHung) {
-		t.browser.engine.kill(tb.session, fmt.Errorf("close a tab: %w", err))
-		return true
+	closed := make(chan error, 1)
+	go func() { closed <- tb.page.Close() }()
+	for i, limit := range []time.Duration{closeAgain, closeLimit} {
+		select {
+		case err := <-closed:
+			return err == nil || tb.page.IsClosed()
+		case <-time.After(limit):
+		}
+		if i == 0 {
+			if err := tb.closeTarget(); err != nil {
+				t.browser.log.Debug("close a tab once more", "error", err)
+			}
+		}
 	}
-	return err == nil || tb.page.IsClosed()
+	t.browser.engine.kill(tb.session, fmt.Errorf("close a tab: %w", errHung))
+	return true
+}
+
+// closeTarget asks the browser itself to close a tab that Playwright has asked it to close: Chromium forgets that when it comes just as
+// the error page of a failed navigation takes the place of the page.
+func (tb *tab) closeTarget() error {
+	return do(lookLimit, func() error {
+		target, err := targetOf(tb.session, tb.page)
+		if err != nil {
+			return err
+		}
+		cdp, err := tb.session.context.Browser().NewBrowserCDPSession()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = cdp.Detach() }()
+		_, err = cdp.Send("Target.closeTarget", map[string]any{"targetId": target})
+		return err
+	})
 }
 
 // adopt finds our tabs again in a browser that outlived us: target id and window.name must both match the tab file.
