@@ -51,9 +51,9 @@ func TestAShortReadMakesNoHeartbeat(t *testing.T) {
 func TestTheEndOfAReadDoesNotCutItsHeartbeatOff(t *testing.T) {
 	server := slowServer{asked: make(chan context.Context), answer: make(chan struct{})}
 	var open atomic.Int64
-	var beat context.Context
-	readFor(t, server, &open, func() { beat = <-server.asked })
-	require.NotErrorIs(t, beat.Err(), context.Canceled)
+	beats := make(chan context.Context, 1)
+	readFor(t, server, &open, func() { beats <- <-server.asked })
+	require.NotErrorIs(t, (<-beats).Err(), context.Canceled)
 	close(server.answer)
 	require.Eventually(t, func() bool { return open.Load() == 0 }, 10*time.Second, time.Millisecond)
 }
