@@ -107,7 +107,7 @@ func (b *bench) idle(ctx context.Context) error {
 func (p *pair) startPaused(ctx context.Context, list []string) error {
 	pause := map[string]any{"operator": "bench", "reason": "idle"}
 	err := startAll(list, func(c string) error {
-		_, err := p.client.SignalWithStartWorkflow(ctx, "run:"+simulated+":"+c, workflows.MessagePause, pause,
+		_, err := p.client.SignalWithStartWorkflow(ctx, runID(c), workflows.MessagePause, pause,
 			startOptions(simulated, c), workflows.TypeWorkflowRun, input(simulated, simulated, "http://127.0.0.1:1/c/"+c))
 		return err
 	})
@@ -126,7 +126,7 @@ func (p *pair) startPaused(ctx context.Context, list []string) error {
 }
 
 func (p *pair) state(ctx context.Context, conversation string) (s policy.State, err error) {
-	answer, err := p.client.QueryWorkflow(ctx, "run:"+simulated+":"+conversation, "", workflows.QueryState)
+	answer, err := p.client.QueryWorkflow(ctx, runID(conversation), "", workflows.QueryState)
 	if err != nil {
 		return s, err
 	}
@@ -151,7 +151,7 @@ func (p *pair) respond(ctx context.Context, asked []string, resumed int) (querie
 			}
 		}
 		began := time.Now()
-		err := p.client.SignalWorkflow(ctx, "run:"+simulated+":"+c, "", workflows.MessageResume, map[string]any{"operator": "bench", "reason": "go on"})
+		err := p.client.SignalWorkflow(ctx, runID(c), "", workflows.MessageResume, map[string]any{"operator": "bench", "reason": "go on"})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -164,7 +164,7 @@ func (p *pair) respond(ctx context.Context, asked []string, resumed int) (querie
 			return nil, nil, err
 		}
 		sends = append(sends, millis(messages[0].At.Sub(began)))
-		if err := p.client.TerminateWorkflow(ctx, "run:"+simulated+":"+c, "", "measured"); err != nil {
+		if err := p.client.TerminateWorkflow(ctx, runID(c), "", "measured"); err != nil {
 			return nil, nil, err
 		}
 		p.paused--
@@ -235,7 +235,7 @@ func (b *bench) kill(ctx context.Context) error {
 // killed returns the time from the kill to the next message of every run, and the worker's memory per run in MB.
 func (p *pair) killed(ctx context.Context, bare bool, n int) (times []float64, perRun float64, err error) {
 	site, begin := p.site, func(c string) (client.WorkflowRun, error) { return p.start(ctx, c) }
-	id := func(c string) string { return "run:" + simulated + ":" + c }
+	id := runID
 	if bare {
 		site, begin = p.bareSite, func(c string) (client.WorkflowRun, error) { return p.startBare(ctx, c, 2) }
 		id = func(c string) string { return "bare:" + c }

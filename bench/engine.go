@@ -53,7 +53,7 @@ func (b *bench) newPair(ctx context.Context, name string, prepare ...func(*rig) 
 
 // serveSites serves the activities of both.
 func (p *pair) serveSites(ctx context.Context) error {
-	if err := p.browse(ctx, simulated, &target.Browser{Site: p.site, Armer: browser.NewArmer(p.client), Arm: true}); err != nil {
+	if err := p.browse(ctx, simulated, &target.Browser{Site: p.site, Armer: browser.NewArmer(p.client)}); err != nil {
 		return err
 	}
 	return p.serve(ctx, func(ctx context.Context, started func() error) error {
@@ -110,7 +110,7 @@ func (b *bench) engine(ctx context.Context) error {
 
 // events counts the history events from one send to the next.
 func (b *bench) events(ctx context.Context, p *pair, conversation string) error {
-	iterator := p.client.GetWorkflowHistory(ctx, "run:"+simulated+":"+conversation, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	iterator := p.client.GetWorkflowHistory(ctx, runID(conversation), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var counts []float64
 	for since := math.NaN(); iterator.HasNext(); since++ {
 		e, err := iterator.Next()

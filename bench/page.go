@@ -45,7 +45,7 @@ func (b *bench) page(ctx context.Context) error {
 	if _, err := s.turn(ctx, true); err != nil { // warm-up
 		return err
 	}
-	if starts := s.browser.work.starts.Load(); starts != 1 {
+	if starts := s.browser.starts.Load(); starts != 1 {
 		return fmt.Errorf("%d browsers have started where one has, so their count is not to be trusted", starts)
 	}
 	if err := s.script(ctx); err != nil {
@@ -57,7 +57,7 @@ func (b *bench) page(ctx context.Context) error {
 		}
 	}
 	var own, plain []float64
-	before := s.browser.snapshot()
+	starts, observe := s.browser.starts.Load(), s.browser.observe.Load()
 	for range turns {
 		for _, side := range []struct {
 			own  bool
@@ -70,19 +70,20 @@ func (b *bench) page(ctx context.Context) error {
 			*side.into = append(*side.into, took)
 		}
 	}
-	work, sends := s.browser.snapshot().since(before), s.browser.sends()
+	starts, observe = s.browser.starts.Load()-starts, s.browser.observe.Load()-observe
+	sends := s.browser.sends()
 	sends = sends[len(sends)-turns:]
 	row := Row{What: "settled → successor at the site", Unit: "ms", Samples: len(own), Figure: figure(own)}.
 		against("a plain Playwright script on the same site: waits for the same rule, reads, inserts, checks, clicks", figure(plain))
 	b.add(row.bar("p95 ≤ 1.5x", row.P95/row.Baseline.P95, 1.5, pageReason))
 	b.add(Row{
-		What: "browser starts after warm-up", Figure: Figure{Median: float64(work.starts)}, Samples: turns,
+		What: "browser starts after warm-up", Figure: Figure{Median: float64(starts)}, Samples: turns,
 		Note: "connecting anew counts as a start. Fixed pauses are not counted: there are none, every wait polls for what it waits for.",
 	}.
-		bar("0", float64(work.starts), 0, "the browser was lost and started again"))
+		bar("0", float64(starts), 0, "the browser was lost and started again"))
 	b.add(Row{What: "browser calls of a send", Samples: turns, Figure: figure(sends)})
 	b.add(Row{
-		What: "browser calls of an observation", Samples: turns, Figure: Figure{Median: float64(work.observe) / float64(turns)},
+		What: "browser calls of an observation", Samples: turns, Figure: Figure{Median: float64(observe) / float64(turns)},
 		Note: "the mean; one call is a look, here at one every 20 ms from the send to the settled answer, of which most is the 300 ms of the settle rule " +
 			"and the time that the page is left alone.",
 	})
@@ -111,7 +112,7 @@ func (b *bench) crowded(ctx context.Context, s *stage, turns int, alone []float6
 	if err != nil {
 		return err
 	}
-	err = startAll(list, func(c string) error { return s.client.TerminateWorkflow(ctx, "run:"+simulated+":"+c, "", "measured") })
+	err = startAll(list, func(c string) error { return s.client.TerminateWorkflow(ctx, runID(c), "", "measured") })
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (s *stage) open(ctx context.Context) error {
 	s.browser = &counted{}
 	s.browser.Browser, err = browser.Open(ctx, browser.Options{
 		Name: "chatlab", Sites: registry, ProfileDir: filepath.Join(s.dir, "profiles", "chatlab"), Arm: browser.NewArmer(s.client),
-		Log: slog.New(startCounter{slog.DiscardHandler, &s.browser.work.starts}),
+		Log: slog.New(startCounter{slog.DiscardHandler, &s.browser.starts}),
 	})
 	if err != nil {
 		return err
@@ -240,19 +241,9 @@ func (s *stage) turn(ctx context.Context, own bool) (float64, error) {
 // counted counts the calls that the activities make. No other activity of the login runs beside one of a single run.
 type counted struct {
 	*browser.Browser
-	work work
-	mu   sync.Mutex
-	sent []float64 // calls of each send
-}
-
-type work struct{ starts, observe atomic.Int64 }
-
-type snapshot struct{ starts, observe int64 }
-
-func (c *counted) snapshot() snapshot { return snapshot{c.work.starts.Load(), c.work.observe.Load()} }
-
-func (s snapshot) since(b snapshot) snapshot {
-	return snapshot{s.starts - b.starts, s.observe - b.observe}
+	starts, observe atomic.Int64
+	mu              sync.Mutex
+	sent            []float64 // calls of each send
 }
 
 func (c *counted) sends() []float64 {
@@ -275,7 +266,7 @@ func (c *counted) Send(ctx context.Context, in activities.SendInput) (activities
 // Observe counts the calls of an observation.
 func (c *counted) Observe(ctx context.Context, in activities.ObserveInput) (activities.ObserveResult, error) {
 	before := browser.Calls()
-	defer func() { c.work.observe.Add(browser.Calls() - before) }()
+	defer func() { c.observe.Add(browser.Calls() - before) }()
 	return c.Browser.Observe(ctx, in)
 }
 

@@ -210,6 +210,9 @@ func (r *rig) start(ctx context.Context, conversation string, change ...func(map
 		input(simulated, simulated, "http://127.0.0.1:1/c/"+conversation, change...))
 }
 
+// runID is the workflow id of the run of a conversation on the simulated site.
+func runID(conversation string) string { return startOptions(simulated, conversation).ID }
+
 func startOptions(site, conversation string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{ID: "run:" + site + ":" + conversation, TaskQueue: workflows.QueueRun}
 }

@@ -51,7 +51,7 @@ func simulatedWorker(data []byte) error {
 	return worker.Run(ctx, c, worker.Options{
 		Namespace: spec.Namespace, Host: "test", Roles: []worker.Role{worker.RoleBrowser}, StopTimeout: time.Second, Log: slog.Default(),
 		Browsers: map[string]worker.Browser{"simulated": {
-			Browser: &target.Browser{Site: target.Remote(spec.Site), Armer: browser.NewArmer(c), Arm: true}, ProfileDir: "simulated",
+			Browser: &target.Browser{Site: target.Remote(spec.Site), Armer: browser.NewArmer(c)}, ProfileDir: "simulated",
 		}},
 	})
 }

@@ -325,20 +325,19 @@ func (t *tabs) close(tb *tab) bool {
 	tb.broken.Store(true)
 	closed := make(chan error, 1)
 	go func() { closed <- tb.page.Close() }()
-	for i, limit := range []time.Duration{closeAgain, closeLimit} {
-		select {
-		case err := <-closed:
-			return err == nil || tb.page.IsClosed()
-		case <-time.After(limit):
+	again := time.AfterFunc(closeAgain, func() {
+		if err := tb.closeTarget(); err != nil {
+			t.browser.log.Debug("close a tab once more", "error", err)
 		}
-		if i == 0 {
-			if err := tb.closeTarget(); err != nil {
-				t.browser.log.Debug("close a tab once more", "error", err)
-			}
-		}
+	})
+	defer again.Stop()
+	select {
+	case err := <-closed:
+		return err == nil || tb.page.IsClosed()
+	case <-time.After(closeLimit):
+		t.browser.engine.kill(tb.session, fmt.Errorf("close a tab: %w", errHung))
+		return true
 	}
-	t.browser.engine.kill(tb.session, fmt.Errorf("close a tab: %w", errHung))
-	return true
 }
 
 // closeTarget asks the browser itself to close a tab that Playwright has asked it to close: Chromium forgets that when it comes just as

@@ -17,12 +17,11 @@ import (
 )
 
 // Browser serves the activities of one login against a simulated site. It keeps the rules that make a send safe: it looks
-// for the effect first, and with Arm it arms before it delivers.
+// for the effect first, and it arms before it delivers.
 type Browser struct {
 	Site Seam
-	// Armer makes the heartbeats; with Arm a send makes two before it delivers, as a real one does: as it begins, and as it arms.
+	// Armer makes the heartbeats; a send makes two before it delivers, as a real one does: as it begins, and as it arms.
 	Armer  browser.Armer
-	Arm    bool
 	Worker activities.Worker
 }
 
@@ -48,12 +47,10 @@ func (b *Browser) Send(ctx context.Context, in activities.SendInput) (activities
 		result.CommittedAt, result.AlreadyThere = time.Now().Round(time.Millisecond), there
 		return result, err
 	}
-	if b.Arm {
-		if err := Arm(ctx, b.Armer, in.Generation); err != nil {
-			result.Outcome, result.Class, result.Armed = activities.SendDeferred, activities.DeferWorkerUnavailable, false
-			result.Code, result.Detail = "heartbeat_unanswered", err.Error()
-			return result, nil //nolint:nilerr // the outcome says it
-		}
+	if err := Arm(ctx, b.Armer, in.Generation); err != nil {
+		result.Outcome, result.Class, result.Armed = activities.SendDeferred, activities.DeferWorkerUnavailable, false
+		result.Code, result.Detail = "heartbeat_unanswered", err.Error()
+		return result, nil //nolint:nilerr // the outcome says it
 	}
 	if err := b.Site.Take(ctx, Message{Conversation: in.Conversation.ID, Effect: in.EffectID, Generation: in.Generation}); err != nil {
 		result.Outcome, result.Code, result.Detail = activities.SendDoubtful, "commit_not_seen", err.Error()

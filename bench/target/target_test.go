@@ -34,9 +34,14 @@ func TestSiteIsTheSameInAnotherProcess(t *testing.T) {
 	require.Equal(t, 2, site.Total())
 }
 
+// accepting is a server that wants every attempt.
+type accepting struct{}
+
+func (accepting) Beat(context.Context, activities.SendProgress) error { return nil }
+
 func TestEffectIsDeliveredOnceAndItsLastTurnIsDone(t *testing.T) {
 	site := NewSite()
-	b := &Browser{Site: site}
+	b := &Browser{Site: site, Armer: accepting{}}
 	conversation := Conversation(2)
 	at := activities.Conversation{ID: conversation}
 	for i, want := range []receipt.Action{receipt.Continue, receipt.Done} {
